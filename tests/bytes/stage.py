@@ -13,7 +13,7 @@ from typing import Any, Self
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.message import Reply
 from hotset.nouns.tool import Tooling
-from hotset.runtime.background import Bounded
+from hotset.runtime.background import BoundedPool
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Clock, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
@@ -62,7 +62,7 @@ class Stage:
             "anthropic_url": self.upstream.anthropic_url,
             "memory": Remembering(enabled=False),
             "tooling": Tooling(enabled=False),
-            "bounded": Bounded(_PATIENT, _PATIENT, _PATIENT),
+            "bounded": BoundedPool(_PATIENT, _PATIENT, _PATIENT),
             "clock": self.clock,
             **settings,
         }

@@ -14,7 +14,7 @@ from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import ROOT, Chain, Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
-from hotset.runtime.background import Bounded
+from hotset.runtime.background import BoundedPool
 from hotset.testing import RamStore, Say
 from tests.proxy.talking import (
     OURS,
@@ -145,7 +145,7 @@ def test_a_planner_that_fails_lets_the_clients_bytes_through(pair, dialect, stre
 @pytest.mark.slow
 def test_a_store_whose_tables_hang_holds_up_one_call_and_no_more(pair, monotonic_gap):
     store = Stuck()
-    world = pair(lambda _: Say("Yes."), open_store=lambda: store, bounded=Bounded(5.0))
+    world = pair(lambda _: Say("Yes."), open_store=lambda: store, bounded=BoundedPool(5.0))
     talk = Talk(world.address, "anthropic")
     talk.say("the one that waits")
 
@@ -170,7 +170,7 @@ def test_a_store_whose_tables_hang_holds_up_one_call_and_no_more(pair, monotonic
 @pytest.mark.slow
 def test_a_conversation_whose_plan_hangs_passes_alone_and_every_other_one_is_planned(pair):
     store = StuckFor("the one that waits")
-    world = pair(lambda _: Say("Yes."), open_store=lambda: store, bounded=Bounded(20.0))
+    world = pair(lambda _: Say("Yes."), open_store=lambda: store, bounded=BoundedPool(20.0))
     late, others = (
         Talk(world.address, "anthropic"),
         [Talk(world.address, "anthropic") for _ in range(5)],
@@ -200,7 +200,7 @@ def test_a_long_history_that_is_seen_for_the_first_time_passes_once_and_is_plann
 ):
     """Its plan takes longer than a call waits for one; what it decided holds from the next request
     on, and is kept with it."""
-    world = pair(lambda _: Say("Yes."), bounded=Bounded(60.0, cpu_seconds=0.15))
+    world = pair(lambda _: Say("Yes."), bounded=BoundedPool(60.0, cpu_seconds=0.15))
     talk = Talk(world.address, "anthropic", headers={"x-session-id": "long"} if named else {})
     for n in range(40):
         asking, called, result = with_a_result("anthropic", code(f"part{n}"))

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from hotset.runtime.background import Bounded, Crowded, Late, OutOfTime, check
+from hotset.runtime.background import BoundedPool, Late, OutOfTime, TooManyThreads, check
 from tests.waiting import wait_until
 
 LONG = 60.0  # seconds that nothing here takes, however busy the machine is
 
 
 @pytest.fixture
-def bounded() -> Iterator[Bounded]:
+def bounded() -> Iterator[BoundedPool]:
     """Callers wait for little CPU time, and by the clock for as long as a busy machine needs."""
-    made = Bounded(LONG, cpu_seconds=0.05)
+    made = BoundedPool(LONG, cpu_seconds=0.05)
     yield made
     made.close()
 
@@ -70,7 +70,7 @@ def test_work_that_hangs_lets_its_own_session_pass_and_no_other(bounded, release
 
 def test_a_call_waits_so_long_by_the_clock_for_work_that_computes_nothing(released):
     async def run() -> None:
-        pool = Bounded(0.2)
+        pool = BoundedPool(0.2)
         with pytest.raises(TimeoutError):
             await pool.of("slow").run(released.wait)
         pool.close()
@@ -103,7 +103,7 @@ def test_threads_that_hang_are_replaced_until_there_are_too_many(bounded, releas
             with pytest.raises(Late):
                 await bounded.of(f"slow {n}").run(hang, released)
         assert bounded.hung == 20
-        with pytest.raises(Crowded, match="20 earlier ones"):
+        with pytest.raises(TooManyThreads, match="20 earlier ones"):
             await bounded.of("quick").run(int, "7")
 
     asyncio.run(run())
@@ -111,7 +111,7 @@ def test_threads_that_hang_are_replaced_until_there_are_too_many(bounded, releas
 
 def test_work_of_one_session_is_done_one_after_the_other_and_that_of_others_beside_it(released):
     async def run() -> None:
-        pool = Bounded(LONG)
+        pool = BoundedPool(LONG)
         first = asyncio.ensure_future(pool.of("a").run(released.wait))
         second = asyncio.ensure_future(pool.of("a").run(int, "2"))
         assert await pool.of("b").run(int, "1") == 1
@@ -128,7 +128,7 @@ def test_work_of_one_session_is_done_one_after_the_other_and_that_of_others_besi
 @pytest.mark.slow
 def test_a_call_waits_for_so_much_of_its_own_threads_cpu_and_not_for_what_others_use(released):
     async def run() -> None:
-        pool = Bounded(LONG, cpu_seconds=0.2)
+        pool = BoundedPool(LONG, cpu_seconds=0.2)
         idle = asyncio.ensure_future(pool.of("idle").run(released.wait))
         with pytest.raises(Late) as late:
             await pool.of("long").run(burn, 1.0)
@@ -145,7 +145,7 @@ def test_a_call_waits_for_so_much_of_its_own_threads_cpu_and_not_for_what_others
 @pytest.mark.slow
 def test_work_that_never_ends_is_ended_by_its_own_checks_and_its_session_rests():
     async def run() -> None:
-        pool = Bounded(LONG, cpu_seconds=0.05, most_cpu_seconds=0.2)
+        pool = BoundedPool(LONG, cpu_seconds=0.05, most_cpu_seconds=0.2)
         with pytest.raises(Late) as late:
             await pool.of("endless").run(burn, LONG)
         assert isinstance(late.value.work.exception(LONG), OutOfTime)
@@ -166,7 +166,7 @@ def test_a_call_that_leaves_takes_no_work_back():
         ended.wait(LONG)
 
     async def run() -> None:
-        pool = Bounded(LONG)
+        pool = BoundedPool(LONG)
         waiting = asyncio.ensure_future(pool.of("a").run(work))
         await asyncio.to_thread(begun.wait, LONG)
         waiting.cancel()
@@ -184,7 +184,7 @@ def test_what_a_call_that_left_was_waiting_for_is_not_begun(released):
     done: list[str] = []
 
     async def run() -> None:
-        pool = Bounded(LONG)
+        pool = BoundedPool(LONG)
         first = asyncio.ensure_future(pool.of("a").run(released.wait))
         second = asyncio.ensure_future(pool.of("a").run(done.append, "second"))
         await asyncio.sleep(0)
@@ -212,7 +212,7 @@ def test_work_that_ends_after_its_loop_is_nobody_s_error(bounded, released):
 
 def test_closing_ends_what_checks_and_leaves_no_idle_thread():
     async def run() -> None:
-        pool = Bounded(LONG, cpu_seconds=0.01)
+        pool = BoundedPool(LONG, cpu_seconds=0.01)
         assert await pool.of("a").run(int, "7") == 7
         with pytest.raises(Late) as late:
             await pool.of("b").run(burn, LONG)

@@ -15,7 +15,7 @@ import pytest
 
 from hotset.errors import Malformed, UpstreamFailed
 from hotset.nouns.call import Response
-from hotset.runtime.reply_bytes import MOST, decode, decode_off_loop, plain, salvage
+from hotset.runtime.reply_bytes import MOST, decode, decode_off_loop, decompress_reply, salvage
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -129,7 +129,9 @@ def _reply(body: bytes, coding: str) -> Response:
 
 def test_a_packed_reply_is_unpacked_and_one_that_is_made_to_take_long_is_an_error():
     async def read(body: bytes, coding: str) -> bytes:
-        return b"".join([chunk async for chunk in (await plain(_reply(body, coding))).chunks])
+        return b"".join(
+            [chunk async for chunk in (await decompress_reply(_reply(body, coding))).chunks]
+        )
 
     assert asyncio.run(read(gzip.compress(b"said"), "gzip")) == b"said"
     with pytest.raises(UpstreamFailed, match="in more than 4,096 pieces"):

@@ -121,7 +121,7 @@ def answer(says: str, calls: dict[str, Any]) -> dict[str, Any]:
 
 def parent(store: Store, child: SessionId) -> tuple[str, str, str] | None:
     found = parents(store.events(name=LINKED)).get(child)
-    return (found.session, found.kinship, found.told_by) if found else None
+    return (found.session, found.kinship, found.evidence) if found else None
 
 
 OPENING = (user(SETUP), assistant("Got it. Thanks for the context!"))

@@ -1,1 +1,1 @@
-"""What flows through the house: frozen data, nothing else."""
+"""The data types of hotset: frozen data, nothing else."""

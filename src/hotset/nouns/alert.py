@@ -54,9 +54,9 @@ THRESHOLDS: Mapping[str, Threshold] = {
     # A broken prefix is written again at full price. Batches that pay for themselves come less
     # often than once in 50 turns.
     "prefix_kept_pct": Threshold(98.0, Side.BELOW, "the provider's cache is lost too often"),
-    # Beside a model's first token, which takes hundreds, nobody notices ten.
+    # A model's first token takes hundreds, so ten are not noticeable.
     "overhead_ms_p95": Threshold(10.0, Side.ABOVE, "planning holds requests up"),
-    # What a turn may take depends on the work and the purse: whoever has a bound sets it.
+    # What a turn may take depends on the work and the budget: the user sets a bound.
     "prompt_per_turn": Threshold(
         NO_LIMIT, Side.ABOVE, "turns take more tokens than they are meant to"
     ),

@@ -40,7 +40,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a stretch of a session was about. Made from what stood there at that moment: it never
+    """What a stretch of a session was about. Made from what was there at that moment: it never
     contains what came after."""
 
     session: SessionId

@@ -85,7 +85,7 @@ class Retrieve:
     id: str = ""
     """Of a reference, of content, of a page or of a tool call."""
     iteration: int | None = None
-    """What the model said the n-th time, from 1, with what came back; -1 is the latest."""
+    """The model's n-th reply, from 1, with its results; -1 is the latest."""
     tool: str = ""
     topic: str = ""
     how: Slice = field(default_factory=Whole)
@@ -94,7 +94,7 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where was it?"""
+    """Find where something was."""
 
     query: str
     kind: Kind | None = None
@@ -144,7 +144,7 @@ class Retrieved:
     found: bool = True
     """False if nothing was found; the text says what to ask instead."""
     failed: bool = False
-    """It could not be looked for: the store could not be read."""
+    """The search failed: the store could not be read."""
     truncated: bool = False
     """Less came back than was asked for; the text says what is missing and how to get it."""
     pages: tuple[PageId, ...] = ()

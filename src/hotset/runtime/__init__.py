@@ -1,1 +1,1 @@
-"""The machine: `walk` is the product on one page, read it first."""
+"""The runtime: `walk` is the product on one page, read it first."""

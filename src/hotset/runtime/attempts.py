@@ -1,9 +1,8 @@
-"""Asks an upstream: the client's own call once, a follow-up of ours again where it was refused.
+"""Sends calls upstream: the client's own call once, a follow-up of ours again if it was refused.
 
-A client tries its own call again as it likes. It does not know of our follow-ups, and one that
-fails costs it a turn that has begun. A call is also sent once more without deferred tools where the
-upstream does not know what those are: it was refused for a field of ours, and nobody else can mend
-it.
+A client retries its own call as it likes. It does not know of our follow-ups, and a failed one
+costs it a turn that has begun. A call is also sent once more without deferred tools if the upstream
+does not support them: it was refused for a field of ours, so only we can repair it.
 """
 
 from __future__ import annotations
@@ -19,32 +18,31 @@ from hotset.errors import UpstreamFailed
 from hotset.nouns.call import Headers, Response, header
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
-from hotset.runtime.reply_bytes import plain
+from hotset.runtime.reply_bytes import decompress_reply
 from hotset.runtime.steps import deferring_refused, log_retry, spell_out_tools
 from hotset.runtime.turn import SentRounds
 from hotset.window.deferred_tools import is_refusal
 
 _PAUSES = (0.5, 2.0)
-"""Seconds before each further try of a follow-up, where the upstream does not say how long to
-wait."""
+"""Seconds before each retry of a follow-up, unless the upstream says how long to wait."""
 
 _RETRY_SECONDS = 30.0
-"""How long the further tries may take together, waiting included."""
+"""How long the retries may take together, including waits."""
 
 _PULSE_SECONDS = 10.0
-"""How often a client that waits meanwhile is shown that the turn goes on."""
+"""How often a waiting client gets a sign that the turn goes on."""
 
 
 @asynccontextmanager
 async def ask_upstream(record: Record, machine: Machine) -> AsyncIterator[Response]:
-    """What the upstream answers to the latest call of this turn."""
+    """The upstream's response to the latest call of this turn."""
     sent = record.sent
     defers = isinstance(sent, SentRounds) and sent.planned.deferred
     async with machine.wire.send(record.sent.call) as response:
         if not defers or response.status < 400:
             yield response
             return
-        refusal = await plain(response)
+        refusal = await decompress_reply(response)
         body = b"".join([chunk async for chunk in refusal.chunks])
         is_ours = is_refusal(response.status, body)
         again = await spell_out_tools(record, machine) if is_ours else None
@@ -61,11 +59,11 @@ async def ask_upstream(record: Record, machine: Machine) -> AsyncIterator[Respon
 async def follow_up(
     record: Record, machine: Machine, pulse: Callable[[], Awaitable[None]]
 ) -> AsyncIterator[Response]:
-    """What the upstream answers to a follow-up, which is tried twice more while no byte of a reply
+    """The upstream's response to a follow-up, which is retried twice as long as no byte of a reply
     has come.
 
-    `pulse` is called every 10 s while the client waits for a further try. Raises `UpstreamFailed`
-    where the last gets no reply.
+    `pulse` is called every 10 s while the client waits for a retry. Raises `UpstreamFailed` if the
+    last try gets no reply.
     """
     left, clock = _RETRY_SECONDS, asyncio.get_running_loop().time
     async with AsyncExitStack() as reply, AsyncExitStack() as pulses:
@@ -74,7 +72,7 @@ async def follow_up(
             failure: UpstreamFailed | None = None
             response: Response | None = None
             try:
-                response = await _begun(
+                response = await _wait_for_first_bytes(
                     await reply.enter_async_context(ask_upstream(record, machine))
                 )
             except UpstreamFailed as error:
@@ -96,9 +94,9 @@ async def follow_up(
         yield response
 
 
-async def _begun(response: Response) -> Response:
-    """A reply whose first bytes have come; all of them of a refusal. Raises `UpstreamFailed` where
-    none came."""
+async def _wait_for_first_bytes(response: Response) -> Response:
+    """A reply whose first bytes have arrived; a refusal in full. Raises `UpstreamFailed` if nothing
+    arrived."""
     if response.status >= 400:
         return replace(
             response, chunks=_chunks(b"".join([chunk async for chunk in response.chunks]))
@@ -110,14 +108,14 @@ async def _begun(response: Response) -> Response:
 
 
 def _wait(response: Response | None, pause: float | None, now: float) -> float | None:
-    """Seconds until the next try; None where there is none."""
+    """Seconds until the next try; None if there is none."""
     if response is None:
         return pause
     refuses = header(response.headers, b"x-should-retry").strip().lower() == "false"
     if pause is None or refuses or not (response.status == 429 or response.status >= 500):
         return None
-    told = _retry_after(response.headers, now)
-    return pause if told is None else told
+    seconds = _retry_after(response.headers, now)
+    return pause if seconds is None else seconds
 
 
 def _retry_after(headers: Headers, now: float) -> float | None:
@@ -141,7 +139,7 @@ async def _pulsing(machine: Machine, pulse: Callable[[], Awaitable[None]]) -> As
     async def beat() -> None:
         for _ in range(
             int(_RETRY_SECONDS / _PULSE_SECONDS)
-        ):  # an upstream that is silent for longer is the client's to judge
+        ):  # a longer silence of the upstream is for the client to judge
             await machine.sleep(_PULSE_SECONDS)
             await pulse()
 

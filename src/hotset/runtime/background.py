@@ -1,5 +1,5 @@
-"""Work beside the calls: the one supervisor of background tasks, and threads for work that a call
-waits for, but not for long."""
+"""Work beside the calls: the supervisor of background tasks, and threads for work that a call waits
+for, within a time limit."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from hotset.files.lru import Lru
 _log = logging.getLogger("hotset")
 
 _CANCEL_SECONDS = 1.0
-"""For which work that was cancelled may still tidy up."""
+"""How long cancelled work may take to clean up."""
 
 
 class Background:
+    """Supervises background tasks: `failed` is called with the name and the error of each that
+    fails."""
+
     def __init__(self, failed: Callable[[str, BaseException], None]) -> None:
         self._failed = failed
         self._tasks: set[asyncio.Task[None]] = set()
@@ -39,21 +42,21 @@ class Background:
         return task
 
     def under_way(self, name: str) -> int:
-        """How many pieces of work of that name have not ended."""
+        """Number of unfinished tasks of that name."""
         return sum(task.get_name() == name for task in self._tasks)
 
     @property
     def names(self) -> frozenset[str]:
-        """Of everything that has not ended."""
+        """Names of all unfinished tasks."""
         return frozenset(task.get_name() for task in self._tasks)
 
     async def settled(self, name: str, seconds: float) -> None:
-        """Waits for what is under way under that name, and no longer than so many seconds."""
+        """Wait for the tasks of that name, at most so many seconds."""
         if tasks := {task for task in self._tasks if task.get_name() == name}:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def drain(self, seconds: float) -> None:
-        """Waits for what is under way; what has not ended by then is cancelled."""
+        """Wait for all tasks; those that have not ended by then are cancelled."""
         if not self._tasks:
             return
         _, late = await asyncio.wait(self._tasks, timeout=seconds)
@@ -66,14 +69,14 @@ class Background:
     async def _watch(self, work: Coroutine[Any, Any, None], name: str) -> None:
         try:
             await work
-        except Exception as error:  # the supervisor: nobody above could do anything about it
+        except Exception as error:  # the supervisor: no caller above could handle it
             if not (isinstance(error, RuntimeError) and _is_ending()):
                 self._failed(name, error)
 
 
 def _is_ending() -> bool:
-    """Whether this program is about to end: then no pool takes work any more, and what was begun is
-    done after the next start."""
+    """True if this program is about to end: then no pool takes work any more, and unfinished work
+    is done after the next start."""
     with ThreadPoolExecutor(1) as pool:
         try:
             pool.submit(int)
@@ -86,15 +89,15 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 _SECONDS = 20.0
-"""By the clock: on a busy machine a plan gets a tenth of a core."""
+"""Wall clock: on a busy machine a plan gets a tenth of a core."""
 
 _CPU_SECONDS = 5.0
-"""Of the thread that works. A plan takes milliseconds, and a first look at a conversation of 20 MB
-up to ten seconds."""
+"""CPU time of the working thread. A plan takes milliseconds, and a first look at a conversation of
+20 MB up to ten seconds."""
 
 _MOST_CPU_SECONDS = 30.0
-"""Work that has used so much is ended where it checks; its session rests before it is tried
-again."""
+"""Work that has used so much CPU time is ended at its next `check`; its session rests before the
+next try."""
 
 _REST_SECONDS = 300.0
 
@@ -114,8 +117,8 @@ class Late(TimeoutError):
         self.work = work
 
 
-class Crowded(TimeoutError):
-    """So many threads hang that no more are begun."""
+class TooManyThreads(TimeoutError):
+    """So many threads hang that no more are started."""
 
 
 class OutOfTime(TimeoutError):
@@ -126,15 +129,15 @@ _own = threading.local()
 
 
 def check() -> None:
-    """To be called in the loops of long work: ends it with `OutOfTime` once it has used too much.
-    Free outside of a `Bounded`."""
+    """Call this in the loops of long work: raises `OutOfTime` once it has used too much. Free
+    outside of a `BoundedPool`."""
     job: _Job | None = getattr(_own, "job", None)
     if job is not None:
         job.check()
 
 
-class Bounded:
-    """The threads. All methods are for one event loop, but for `close`."""
+class BoundedPool:
+    """Worker threads with time limits. All methods except `close` are for one event loop."""
 
     def __init__(
         self,
@@ -158,12 +161,12 @@ class Bounded:
 
     @property
     def hung(self) -> int:
-        """How many threads are at work for which no call waits any more."""
+        """Number of threads whose work no call waits for any more."""
         return sum(self._is_late(job) for job in self._running.values())
 
     async def run(self, session: str, work: Callable[[], _T]) -> _T:
-        """What the work gives or raises; `TimeoutError` where it takes too long, or where earlier
-        work of the session does."""
+        """The result of the work, or its exception; `TimeoutError` if it, or earlier work of the
+        session, takes too long."""
         loop = asyncio.get_running_loop()
         running = self._running.get(session)
         if (running is not None and self._is_late(running)) or (
@@ -171,7 +174,7 @@ class Bounded:
         ) > time.monotonic():
             raise TimeoutError("what was begun before has not ended yet")
         if len(self._running) >= _MOST_THREADS:
-            raise Crowded(f"{self.hung} earlier ones have not ended")
+            raise TooManyThreads(f"{self.hung} earlier ones have not ended")
         job = _Job(session, work, loop, loop.create_future(), *self._cpu, self._closed)
         self._waiting.setdefault(session, deque()).append(job)
         self._begin()
@@ -191,7 +194,7 @@ class Bounded:
         raise Late(job.done)
 
     def close(self) -> None:
-        """Ends what checks; whatever else hangs is left alone."""
+        """End the work that calls `check`; work that hangs otherwise is left alone."""
         self._closed.set()
         for worker in self._idle:
             worker.jobs.put(None)
@@ -201,7 +204,7 @@ class Bounded:
         return job.late or time.monotonic() - job.began > self._seconds
 
     def _take_back(self, job: _Job) -> None:
-        """What has not begun is not begun any more."""
+        """Withdraw a job that has not begun."""
         waiting = self._waiting.get(job.session)
         if not job.began and waiting is not None:
             with suppress(ValueError):
@@ -210,7 +213,7 @@ class Bounded:
                 del self._waiting[job.session]
 
     def _begin(self) -> None:
-        """Begins what waits: each session in its turn, and of each one piece of work at a time."""
+        """Start waiting jobs: sessions in turn, one job at a time for each."""
         quick = sum(not (job.slow or job.late) for job in self._running.values())
         for session in [each for each in self._waiting if each not in self._running]:
             if quick >= _THREADS or len(self._running) >= _MOST_THREADS:
@@ -223,15 +226,16 @@ class Bounded:
             self._running[session] = job
             job.began = time.monotonic()
             job.slowness = job.loop.call_later(_SLOW_SECONDS, self._is_slow, job)
-            worker = self._idle.pop() if self._idle else _Worker(self._tell)
+            worker = self._idle.pop() if self._idle else _Worker(self._report_end)
             worker.jobs.put(job)
 
     def _is_slow(self, job: _Job) -> None:
         job.slow = True
         self._begin()
 
-    def _tell(self, job: _Job, worker: _Worker) -> None:
-        """On the worker's thread. Where the loop has ended, so has whoever waited."""
+    def _report_end(self, job: _Job, worker: _Worker) -> None:
+        """Report the end from the worker's thread. If the loop has ended, no call waits any
+        more."""
         with suppress(RuntimeError):
             job.loop.call_soon_threadsafe(self._ended, job, worker)
 
@@ -253,11 +257,11 @@ class Bounded:
 class SessionQueue:
     """The work of one session: one piece at a time, in order."""
 
-    pool: Bounded
+    pool: BoundedPool
     session: str
 
     async def run(self, work: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """What the work gives or raises; `TimeoutError` where it takes too long."""
+        """The result of the work, or its exception; `TimeoutError` if it takes too long."""
         return await self.pool.run(self.session, partial(work, *arguments, **named))
 
 
@@ -267,7 +271,7 @@ class _Job:
     work: Callable[[], Any]
     loop: asyncio.AbstractEventLoop
     over: asyncio.Future[None]
-    """Done once nobody need wait for it any more."""
+    """Done once no call need wait for it any more."""
     cpu: float
     most_cpu: float
     closed: threading.Event
@@ -277,13 +281,13 @@ class _Job:
     slowness: asyncio.TimerHandle | None = None
     slow: bool = False
     late: bool = False
-    told: bool = False
+    is_overdue: bool = False
 
     def do(self) -> None:
         self.began_cpu = time.thread_time()
         try:
             result = self.work()
-        except BaseException as error:  # whoever waits for it gets it
+        except BaseException as error:  # raised again where the result is awaited
             self.done.set_exception(error)
         else:
             self.done.set_result(result)
@@ -292,8 +296,8 @@ class _Job:
         used = time.thread_time() - self.began_cpu
         if used > self.most_cpu or self.closed.is_set():
             raise OutOfTime(f"after {used:.0f} s of CPU time")
-        if used > self.cpu and not self.told:
-            self.told = True
+        if used > self.cpu and not self.is_overdue:
+            self.is_overdue = True
             with suppress(RuntimeError):  # the loop has ended
                 self.loop.call_soon_threadsafe(self.go_on)
 
@@ -303,11 +307,11 @@ class _Job:
 
 
 class _Worker:
-    """One thread, which does what is put into its queue until that is None."""
+    """One thread, which runs the jobs in its queue until it gets None."""
 
-    def __init__(self, tell: Callable[[_Job, _Worker], None]) -> None:
+    def __init__(self, report_end: Callable[[_Job, _Worker], None]) -> None:
         self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._tell = tell
+        self._report_end = report_end
         threading.Thread(target=self._run, name="hotset-bounded", daemon=True).start()
 
     def _run(self) -> None:
@@ -315,5 +319,5 @@ class _Worker:
             _own.job = job
             job.do()
             _own.job = None
-            self._tell(job, self)
+            self._report_end(job, self)
             del job

@@ -12,23 +12,23 @@ from hotset.store.port import Store
 
 CHECKPOINT = "Checkpoint"
 MARKS = (25, 50)
-"""Percent of the window: early enough for what will leave to be summarised before it has to."""
+"""Percent of the window: early enough to summarise pages before they have to leave."""
 
 _PLACE_SECONDS = 10.0
-"""How long a checkpoint waits for its turn to be on disk."""
+"""How long a checkpoint waits until its turn is on disk."""
 
 
-def passed(before: int, now: int, window: int) -> tuple[int, ...]:
-    """The marks between one prompt's tokens and the next one's."""
+def passed_marks(before: int, now: int, window: int) -> tuple[int, ...]:
+    """The marks between the tokens of one prompt and the next."""
     return tuple(mark for mark in MARKS if 100 * before < mark * window <= 100 * now)
 
 
 def note_checkpoints(planned: PlannedTurn, record: Record, machine: Machine) -> None:
-    """Tells the store, while nobody waits for it, of the marks that this prompt passed."""
+    """Write the marks that this prompt passed to the store, in the background."""
     now = planned.bill.sent.prompt
     scale = now / planned.estimated if planned.estimated else 1.0
     before = round(planned.facts.table.sent.tokens * scale) if planned.facts.table.sent else 0
-    marks = passed(before, now, planned.knobs.window)
+    marks = passed_marks(before, now, planned.knobs.window)
     if marks:
         machine.background.spawn(
             _keep(marks, now, planned.knobs.window, record, machine), "keep a checkpoint"
@@ -42,7 +42,7 @@ async def _keep(
     store = machine.keeper.store
     if ref is None or store is None:
         return
-    known = await asyncio.to_thread(_known, store, ref)
+    known = await asyncio.to_thread(_known_marks, store, ref)
     for mark in marks:
         if mark not in known:
             detail: dict[str, str | int | float] = {
@@ -55,7 +55,7 @@ async def _keep(
             )
 
 
-def _known(store: Store, ref: TurnRef) -> frozenset[object]:
+def _known_marks(store: Store, ref: TurnRef) -> frozenset[object]:
     """Marks that the session passed before: after pages left, its prompt may pass them again."""
     return frozenset(
         event.detail.get("mark") for event in store.events(ref.session) if event.name == CHECKPOINT

@@ -1,4 +1,4 @@
-"""What clients say about themselves in headers, as data."""
+"""What clients say about themselves in headers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ SESSION_HEADERS = (
     b"x-thread-id",
     b"thread_id",
 )
-"""Headers that name a session, the surest first. Whoever sends one wins over everything that we
-could infer."""
+"""Headers that name a session, the most reliable first. A header wins over everything that we could
+infer."""
 
 PARENT_HEADERS = (
     b"x-hotset-parent",
     b"x-codex-parent-thread-id",
     b"x-parent-session-id",  # opencode
 )
-"""Headers that name the session whose agent started this one, by whichever of `SESSION_HEADERS`
-that one was named."""
+"""Headers that name the session whose agent started this one, under any of its
+`SESSION_HEADERS`."""
 
 _CLAUDE_SESSION, _CLAUDE_AGENT = b"x-claude-code-session-id", b"x-claude-code-agent-id"
 _CLAUDE_PARENT_AGENT = b"x-claude-code-parent-agent-id"
@@ -38,12 +38,12 @@ _LONGEST = 200
 
 
 def session_key(headers: Headers) -> str:
-    """The session's name as the client gave it, told apart by the header that carried it.
+    """The session's name from the client, prefixed by the header that carried it.
 
     Subagents of Claude Code and Codex carry the session of the agent that started them, and a name
     of their own.
     """
-    given = _given(headers)
+    given = _header_values(headers)
     if _OURS not in given:
         if _CLAUDE_SESSION in given and _CLAUDE_AGENT in given:
             return _key(_CLAUDE_AGENT, given[_CLAUDE_SESSION] + b"/" + given[_CLAUDE_AGENT])
@@ -53,9 +53,8 @@ def session_key(headers: Headers) -> str:
 
 
 def parent_keys(headers: Headers) -> tuple[str, ...]:
-    """The keys that the session which this one belongs to may have; none where no header tells of
-    one."""
-    given = _given(headers)
+    """The keys that the parent session may have; none if no header names one."""
+    given = _header_values(headers)
     keys: list[str] = []
     if _CLAUDE_SESSION in given and _CLAUDE_AGENT in given:
         if _CLAUDE_PARENT_AGENT in given:
@@ -70,8 +69,8 @@ def parent_keys(headers: Headers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def _given(headers: Headers) -> dict[bytes, bytes]:
-    """What the headers say, the first of each name."""
+def _header_values(headers: Headers) -> dict[bytes, bytes]:
+    """The header values, the first of each name."""
     return {
         name.lower(): stripped for name, value in reversed(headers) if (stripped := value.strip())
     }
@@ -82,16 +81,15 @@ def _key(name: bytes, value: bytes) -> str:
 
 
 def agent(headers: Headers) -> str:
-    """Who asks: a header of ours, or the first product of the user agent (`claude-cli/2.1 (cli)` is
-    claude-cli)."""
-    said = (
+    """The agent's name: from our header, or the first product of the user agent (`claude-cli/2.1
+    (cli)` is claude-cli)."""
+    name = (
         header(headers, _AGENT_HEADER).strip()
         or header(headers, b"user-agent").split("/")[0].strip()
     )
-    return said[:_LONGEST].lower() or "unknown"
+    return name[:_LONGEST].lower() or "unknown"
 
 
 def client(headers: Headers) -> str:
-    """What tells one client program from another, without its version: an update must not end a
-    session."""
+    """The client program without its version: an update must not end a session."""
     return header(headers, b"user-agent").split("/")[0][:_LONGEST]

@@ -1,5 +1,5 @@
-"""What one turn's plan decided and changed, as the store has it: the form of pages, every
-candidate, the knobs."""
+"""What the plan of one turn decided and changed, read from the store: forms of pages, candidates,
+knobs."""
 
 from __future__ import annotations
 
@@ -38,22 +38,23 @@ class Change:
     form: Form
     cause: Cause
     fresh: bool
-    """It was decided for this turn; else it stood like this before."""
+    """Decided for this turn; otherwise the form is from an earlier one."""
     whole: int
-    """Tokens of what was there, in the provider's count as it was known when the turn was planned:
-    the bill's unit."""
+    """Tokens of the original, in the provider's count as known when the turn was planned: the
+    bill's unit."""
     tokens: int
-    """Tokens of what was sent, in the same."""
+    """Tokens of what was sent, in the same unit."""
     pages: tuple[Page, ...]
     sent: bytes
-    """What stood in their place."""
+    """What was sent in their place."""
     reference: Reference | None = None
-    """What the line that stayed leads to."""
+    """The target of the line that stayed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spliced:
-    """What the model saw around or in place of a message, and the client never did."""
+class HiddenAround:
+    """Messages around or in place of a client's message that the model saw and the client did
+    not."""
 
     turn: int
     """The turn that brought the client's message."""
@@ -62,23 +63,25 @@ class Spliced:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
+    """What one turn's request changed against the client's own."""
+
     turn: Turn
     planned: bool
-    """False where the request went out as it came, byte for byte."""
+    """False if the request went out unchanged, byte for byte."""
     changes: tuple[Change, ...]
-    spliced: tuple[Spliced, ...]
+    spliced: tuple[HiddenAround, ...]
     tools: tuple[str, ...]
-    """Ours, beside the client's."""
+    """Our tools, listed beside the client's."""
     retrievals: tuple[Event, ...]
-    """What the model asked us for in this turn, with its tokens in the same unit."""
+    """What the model retrieved in this turn, with its tokens in the same unit."""
     uses: tuple[Event, ...]
     """What it used of the toolbox."""
     bill: Bill | None
 
 
 def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) -> Difference:
-    """`inject` says whether our tools are offered where they can be: that is a setting, and no turn
-    remembers it."""
+    """The difference that the plan of a turn made. `inject` says whether our tools are offered
+    where possible: a setting that no turn records."""
     nodes = {node.chain: node for node in store.nodes(turn.session)}
     line = lineage(nodes.values(), turn)
     table = store.table(line, turn.ref)
@@ -88,18 +91,23 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
     return Difference(
         turn=turn,
         planned=planned,
-        changes=tuple(_scaled(change, ratio) for change in _changes(store, turn, line, table)),
-        spliced=tuple(_spliced(line, nodes, table)) if asked is not None else (),
-        tools=tuple(_ours(store, turn, [nodes[chain] for chain in line], asked)) if asked else (),
-        retrievals=tuple(_weighed(event, ratio) for event in _happened(store, turn, "Retrieved")),
-        uses=tuple(_happened(store, turn, USED)),
+        changes=tuple(
+            _scale_change(change, ratio) for change in _changes(store, turn, line, table)
+        ),
+        spliced=tuple(_find_spliced(line, nodes, table)) if asked is not None else (),
+        tools=tuple(_our_tools(store, turn, [nodes[chain] for chain in line], asked))
+        if asked
+        else (),
+        retrievals=tuple(
+            _scale_event(event, ratio) for event in _turn_events(store, turn, "Retrieved")
+        ),
+        uses=tuple(_turn_events(store, turn, USED)),
         bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
     )
 
 
 def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
-    """The messages of a turn's request, from the first to the last, asides behind what they
-    follow."""
+    """The messages of a turn's request in order, each aside after the message it follows."""
     known: dict[Chain, Node] = {}
     asides: dict[Chain, list[Chain]] = {}
     for node in nodes:
@@ -125,7 +133,7 @@ def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> I
         pages.setdefault(page.chain, []).append(page)
     run: list[Shown] = []
     for chain in line:
-        gone = _gone(table, chain)
+        gone = _gone_row(table, chain)
         if run and (gone is None or gone.text):
             yield _change(store, turn, run, pages)
             run = []
@@ -140,8 +148,8 @@ def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> I
         yield _change(store, turn, run, pages)
 
 
-def _gone(table: PageTable, chain: Chain) -> Shown | None:
-    """What stands in place of a message that left and did not come back."""
+def _gone_row(table: PageTable, chain: Chain) -> Shown | None:
+    """The row that replaces a message that left and did not come back."""
     row = table.shown.get(Spot(chain, WHOLE))
     return row if row is not None and not row.is_back else None
 
@@ -149,7 +157,8 @@ def _gone(table: PageTable, chain: Chain) -> Shown | None:
 def _change(
     store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, list[Page]]
 ) -> Change:
-    """Rows of messages that left together are one change: the first says what stays of them all."""
+    """Rows of messages that left together as one change: the first row holds the text that replaces
+    them all."""
     first = rows[0]
     return Change(
         form=first.form,
@@ -163,11 +172,11 @@ def _change(
     )
 
 
-def _scaled(change: Change, ratio: float) -> Change:
+def _scale_change(change: Change, ratio: float) -> Change:
     return replace(change, whole=round(change.whole * ratio), tokens=round(change.tokens * ratio))
 
 
-def _weighed(event: Event, ratio: float) -> Event:
+def _scale_event(event: Event, ratio: float) -> Event:
     tokens = event.detail.get("tokens", 0)
     return replace(event, detail={**event.detail, "tokens": round(float(tokens) * ratio)})
 
@@ -180,14 +189,16 @@ def _reference(store: Store, text: bytes) -> Reference | None:
         return None
 
 
-def _spliced(line: list[Chain], nodes: Mapping[Chain, Node], table: PageTable) -> Iterator[Spliced]:
-    """Where a message left, what was hidden around it left too."""
+def _find_spliced(
+    line: list[Chain], nodes: Mapping[Chain, Node], table: PageTable
+) -> Iterator[HiddenAround]:
+    """The hidden messages that were sent: if a message left, what was hidden around it left too."""
     for chain in line:
-        if chain in table.hidden and _gone(table, chain) is None:
-            yield Spliced(nodes[chain].turn, table.hidden[chain])
+        if chain in table.hidden and _gone_row(table, chain) is None:
+            yield HiddenAround(nodes[chain].turn, table.hidden[chain])
 
 
-def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
+def _turn_events(store: Store, turn: Turn, name: str) -> Iterator[Event]:
     return (
         event
         for event in store.events(turn.session)
@@ -195,8 +206,9 @@ def _happened(store: Store, turn: Turn, name: str) -> Iterator[Event]:
     )
 
 
-def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
-    """What was offered to the session when this turn was planned, and what it had found by then."""
+def _our_tools(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
+    """The tools that the session was offered when this turn was planned, and those it had found by
+    then."""
     yield from sorted(OUR_TOOLS)
     chains = beginning((node.chain, node.role, node.aside) for node in line)
     _, offer = kept_offer(chains, store, turn.ref) if chains else (ROOT, None)
@@ -205,8 +217,8 @@ def _ours(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Ite
 
 
 def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | None:
-    """A request with the fields of the turn's, which says nothing; None where our tools could not
-    stand beside the client's."""
+    """A minimal request with the turn's own fields; None if our tools could not be listed beside
+    the client's."""
     if turn.tools is None:
         return None
     dialect = dialects[turn.dialect]
@@ -224,16 +236,16 @@ def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | Non
 
 
 _CANDIDATES = Space("candidates")
-"""By the name of the turn."""
+"""Keyed by the turn's name."""
 
 _KNOBS = Space("knobs")
-"""By the session's first message: what differs from the default profile."""
+"""Keyed by the session's first message: what differs from the default profile."""
 
 _MOST_KNOWN = 2048
 
 
 class DecidedCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A candidate and what became of it."""
+    """A candidate and its verdict."""
 
     source: str
     kind: str
@@ -252,28 +264,28 @@ class FormDecision:
 
     row: Shown
     page: Page | None
-    """None where a whole message left."""
+    """None if a whole message left."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDecision:
-    """What was decided for one turn."""
+    """The decisions of one turn."""
 
     candidates: tuple[DecidedCandidate, ...]
     forms: tuple[FormDecision, ...]
-    """Forms that pages got with it."""
+    """Forms that this turn gave to pages."""
     knobs: dict[str, Any] | None
-    """What differed from the default profile; None where nothing is known of it."""
+    """What differed from the default profile; None if that is unknown."""
 
 
 class SessionKnobs:
-    """The knobs of the sessions under way. Safe to use from several threads."""
+    """The knobs of the active sessions. Thread-safe."""
 
     def __init__(self) -> None:
         self._kept: Lru[Chain, bytes] = Lru(count=_MOST_KNOWN)
 
     def note(self, first: Chain, knobs: Knobs) -> NoteWritten | None:
-        """To be kept with a session's plan; None where it is kept already."""
+        """The note to keep with a session's plan; None if it is kept already."""
         changed = msgspec.json.encode(knobs.changed(Knobs()), order="sorted")
         if self._kept.get(first) == changed:
             return None
@@ -282,13 +294,13 @@ class SessionKnobs:
 
 
 def candidates_note(turn: str, choices: tuple[Choice, ...]) -> NoteWritten | None:
-    """Every candidate of a plan; None where there was none to decide about."""
-    logged = [_logged(each) for each in choices if each.candidate.kind is not OfferKind.TOOL]
+    """A note with every candidate of a plan; None if there was none."""
+    logged = [_log_candidate(each) for each in choices if each.candidate.kind is not OfferKind.TOOL]
     return NoteWritten(_CANDIDATES, turn, msgspec.json.encode(logged)) if logged else None
 
 
 def read_decision(store: Store, turn: Turn) -> TurnDecision:
-    """What was decided for a turn that is kept."""
+    """The decisions of a stored turn."""
     line = lineage(store.nodes(turn.session), turn)
     table = store.table(line, turn.ref)
     note = store.notes(_CANDIDATES, [turn.id]).get(turn.id)
@@ -307,7 +319,7 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     )
 
 
-def _logged(choice: Choice) -> DecidedCandidate:
+def _log_candidate(choice: Choice) -> DecidedCandidate:
     each = choice.candidate
     return DecidedCandidate(
         each.source,

@@ -1,5 +1,5 @@
-"""Background work on kept pages: `Follower` brings them into the index, `Gister` works out what
-they are about."""
+"""Background work on kept pages: `Follower` brings them into the index, `Gister` makes their
+gists."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ from hotset.store.port import Store
 _log = logging.getLogger("hotset")
 
 _REST_SECONDS = 1.0
-"""Between a turn and its entries, so that a busy agent's next call comes first."""
+"""Pause between a turn and the indexing of its pages, so that a busy agent's next call comes
+first."""
 
 _STINT_SECONDS = 0.1
-"""Of work at a time: a call that comes meanwhile shares the interpreter with it."""
+"""Length of one piece of work: a call that comes meanwhile shares the interpreter with it."""
 
 _BREATH_SECONDS = 0.05
-"""Between one stint and the next."""
+"""Pause between two pieces of work."""
 
 _MOST_GIVEN_WAY = 5
-"""Times in a row that it lets calls go first: under many agents there always is one."""
+"""Times in a row that it lets calls go first: with many agents there is always one."""
 
 _LONGEST_REST_SECONDS = 60.0
-"""After troubles, each of which doubles the rest before the next try."""
+"""Longest pause after troubles, each of which doubles the pause."""
 
 _GISTS_AT_ONCE = 8
 _GIST_BREATH_SECONDS = 0.02
 """Between one handful of gists and the next."""
 
 _TROUBLES = (HotsetError, OSError, ImportError)
-"""What may happen while an index is opened or followed; it is tried again."""
+"""Errors while an index is opened or followed; it is tried again."""
 
 
 class Follower:
-    """One piece of work at a time, however many turns ask for it."""
+    """Indexes new content: one task at a time, however many turns ask for it."""
 
     def __init__(
         self, open_index: Callable[[], Index] | None, keeper: Keeper, background: Background
     ) -> None:
-        """Without a way to open an index there is none."""
+        """There is no index if `open_index` is None."""
         self._open = open_index
         self._keeper = keeper
         self._background = background
@@ -59,10 +60,9 @@ class Follower:
         self._stopped = False
         self._working: asyncio.Task[None] | None = None
         self.sources: Sequence[Source] = ()
-        """Whose new content is brought into the index."""
+        """The sources whose new content is indexed."""
         self.trouble = ""
-        """Why there is no index at the moment; empty while all is well, and while none was needed
-        yet."""
+        """Why there is no index at the moment; empty while all is well or none was needed yet."""
 
     @property
     def index(self) -> Index | None:
@@ -70,14 +70,14 @@ class Follower:
         return self._index
 
     def opened(self) -> Index | None:
-        """The index, opened now where it is not: a quarter of a second, for whoever may wait. None
-        where there is none."""
+        """The index, opened now if necessary, which takes a quarter of a second. None if there is
+        none."""
         with self._lock:
             if self._index is None and self._open is not None and not self._stopped:
                 try:
                     self._index = self._open()
                 except _TROUBLES as error:
-                    self._say(type(error).__name__)
+                    self._set_trouble(type(error).__name__)
             return self._index
 
     @property
@@ -87,7 +87,7 @@ class Follower:
         return [self.trouble] if self.trouble else [] if index is None else index.troubles()
 
     def nudge(self) -> None:
-        """Something was kept."""
+        """Start indexing, because something was kept."""
         if (
             self._open is not None
             and not self._stopped
@@ -96,7 +96,7 @@ class Follower:
             self._working = self._background.spawn(self._work(), "follow the store")
 
     async def close(self) -> None:
-        """What is not followed yet is followed after the next start."""
+        """Stop; the rest is indexed after the next start."""
         self._stopped = True
         if self._working is not None:
             self._working.cancel()
@@ -124,12 +124,13 @@ class Follower:
                 troubles, pause = 0, _BREATH_SECONDS
 
     def _stint(self, store: Store) -> int:
-        """The pages that it came by: none when there are no more, or when there was trouble."""
+        """Do one piece of work; returns the number of pages passed: 0 if there are no more, or on
+        trouble."""
         with self._lock:
             if self._stopped or self._open is None:
                 return 0
             if self._followed not in (None, store):
-                # the store was opened anew: its folder may be another one, and the index with it
+                # the store was reopened: its folder may be another one, and so the index
                 self._drop()
             self._followed = store
             try:
@@ -137,10 +138,10 @@ class Follower:
                 until = time.monotonic() + _STINT_SECONDS
                 passed = sum(each.follow(store, self._index, until) for each in self.sources)
             except _TROUBLES as error:
-                self._say(type(error).__name__)
+                self._set_trouble(type(error).__name__)
                 self._drop()
                 return 0
-            self._say("")
+            self._set_trouble("")
             return passed
 
     def _leave(self) -> None:
@@ -152,7 +153,7 @@ class Follower:
         if index is not None:
             index.close()
 
-    def _say(self, trouble: str) -> None:
+    def _set_trouble(self, trouble: str) -> None:
         if trouble and not self.trouble:
             _log.warning(
                 "the index cannot be kept up to date (%s); searches look through the store instead",
@@ -162,7 +163,7 @@ class Follower:
 
 
 class Gister:
-    """One piece of work at a time, however many turns ask for it."""
+    """Makes gists: one task at a time, however many turns ask for it."""
 
     def __init__(self, keeper: Keeper, background: Background) -> None:
         self._keeper = keeper
@@ -174,7 +175,7 @@ class Gister:
             self._working = self._background.spawn(self._work(), "work out gists")
 
     def stop(self) -> None:
-        """What is not worked out yet is worked out after the next start."""
+        """Stop; the rest is done after the next start."""
         if self._working is not None:
             self._working.cancel()
 
@@ -197,4 +198,4 @@ class Gister:
                 await self._keeper.keep(Gisted(gists))
                 pause = _GIST_BREATH_SECONDS
         except HotsetError:
-            return  # the keeper tells of the store's troubles; the next turn asks again
+            return  # the keeper reports the store's troubles; the next turn asks again

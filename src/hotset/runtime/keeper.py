@@ -1,5 +1,5 @@
-"""Hands things to the store and holds its troubles: a store that is down is a state to tell of, not
-an error to pass on."""
+"""Hands deposits to the store and tracks its state: a store that is down is reported, not
+raised."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ _log = logging.getLogger("hotset")
 _MOST_EVENTS = 1000
 _REOPEN_SECONDS = 5.0
 _SLOW_SECONDS = 2.0
-"""For so long nothing was kept while something waits: then the store is stuck. A commit takes a
-millisecond, but many that wait for a busy machine are no sign of trouble as long as one after the
-other is kept."""
+"""The store is stuck if nothing was kept for so long while something waits. A commit takes a
+millisecond; a long queue on a busy machine is no trouble as long as commits go on."""
 
 _MOST_STUCK = 128
-"""How many deposits may wait for a store that is stuck: each holds a request in memory."""
+"""Deposits that may wait for a stuck store: each holds a request in memory."""
 
 _MOST_STUCK_BYTES = 64 << 20
-"""How many bytes of requests and replies these may hold."""
+"""Bytes of requests and replies that these may hold."""
 
 
 class Keeper:
+    """The way to the store, with its state. One event loop uses it."""
+
     def __init__(
         self, open_store: Callable[[], Store], monotonic: Callable[[], float], patience: float = 1.0
     ) -> None:
@@ -41,14 +42,14 @@ class Keeper:
         self._store: Store | None = None
         self._tried = -_REOPEN_SECONDS
         self._failure = ""
-        self.told: Counter[str] = Counter()
-        """How many events of each name were handed over since the start."""
+        self.event_counts: Counter[str] = Counter()
+        """Events handed over since the start, by name."""
         self._under_way: dict[asyncio.Future[CommitReceipt], float] = {}
-        """When each deposit that is not kept yet was handed over, the oldest first."""
+        """When each unfinished deposit was handed over, the oldest first."""
         self._waiting_bytes = 0
-        """Of requests and replies that are not kept yet."""
+        """Bytes of requests and replies that are not kept yet."""
         self._moved = -self._slow
-        """When a deposit was last kept, or refused."""
+        """When a deposit was last kept or refused."""
         self._events: deque[Event] = deque(maxlen=_MOST_EVENTS)
         """Events that could not be kept yet."""
         self.pages_came: Callable[[], None] = lambda: None
@@ -65,12 +66,12 @@ class Keeper:
 
     @property
     def busy(self) -> bool:
-        """Something is under way to the disk."""
+        """True if something is on its way to the disk."""
         return bool(self._under_way)
 
     def open(self) -> None:
-        """Opens the store, if it is not open and was not tried a moment ago. Blocks: not for the
-        event loop."""
+        """Open the store, unless it is open or was tried a moment ago. Blocks: not for the event
+        loop."""
         now = self._monotonic()
         if self._store is not None or now - self._tried < _REOPEN_SECONDS:
             return
@@ -78,18 +79,18 @@ class Keeper:
         try:
             self._store = self._open()
         except (StoreFailed, OSError) as error:
-            self._say(str(error))
+            self._set_failure(str(error))
         else:
-            self._say("")
+            self._set_failure("")
 
     async def ready(self) -> None:
-        """Opens the store where it is not open, without holding up the event loop."""
+        """Open the store if necessary, without blocking the event loop."""
         if self._store is None:
             await asyncio.to_thread(self.open)
 
     async def look(self) -> None:
-        """Is the store still where it was? For those who ask while nothing is kept that would
-        tell."""
+        """Check that the store is still in its place, for callers who ask while nothing is being
+        kept."""
         await self.ready()
         if self._store is not None:
             try:
@@ -98,9 +99,9 @@ class Keeper:
                 self._failed(error)
 
     def hand_over(self, *deposits: Deposit) -> asyncio.Future[CommitReceipt]:
-        """Queues a group of deposits for the store, behind all that was handed over before. Raises
-        a `HotsetError`."""
-        self.told.update(each.name for each in deposits if isinstance(each, Event))
+        """Queue a group of deposits for the store, after all earlier ones. Raises a
+        `HotsetError`."""
+        self.event_counts.update(each.name for each in deposits if isinstance(each, Event))
         if self._store is None:
             raise StoreFailed(self._failure or "the store is not open")
         size = sum(map(_bytes_of, deposits))
@@ -115,22 +116,22 @@ class Keeper:
         self._under_way[keeping] = self._monotonic()
         self._waiting_bytes += size
 
-        def tell(kept: Future[CommitReceipt]) -> None:  # on the store's own thread
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+        def report(kept: Future[CommitReceipt]) -> None:  # on the store's own thread
+            with suppress(RuntimeError):  # the loop has ended, and with it every waiter
                 loop.call_soon_threadsafe(self._done, deposits, size, keeping, kept)
 
-        # Not `asyncio.wrap_future`: with what a cancelled one needs, it costs twice as much, at
-        # every commit.
-        kept.add_done_callback(tell)
+        # Not `asyncio.wrap_future`: its support for cancelling costs twice as much, at every
+        # commit.
+        kept.add_done_callback(report)
         return keeping
 
     async def keep(self, deposit: Deposit) -> CommitReceipt:
-        """Raises a `HotsetError` where it could not be kept."""
+        """Keep a deposit and wait for its commit. Raises a `HotsetError` if that fails."""
         await self.ready()
         return await self.hand_over(deposit)
 
     async def happened(self, event: Event) -> None:
-        """Keeps an event now, or as soon as something can be kept again."""
+        """Keep an event now, or as soon as the store works again."""
         try:
             await self.keep(event)
         except HotsetError:
@@ -162,11 +163,11 @@ class Keeper:
             isinstance(each, RequestReceived | ReplyReceived) for each in deposits
         ):
             # Only a turn proves that turns are kept: on a full disk an event may still find room.
-            self._say("")
-            self._retell()
+            self._set_failure("")
+            self._keep_missed_events()
 
     def _failed(self, error: StoreFailed) -> None:
-        self._say(str(error))
+        self._set_failure(str(error))
         if isinstance(error, StoreMoved) and self._store is not None:
             store, self._store, self._tried = self._store, None, self._monotonic()
             asyncio.get_running_loop().run_in_executor(None, store.close)
@@ -175,11 +176,11 @@ class Keeper:
         oldest = next(iter(self._under_way.values()), None)
         return oldest is not None and self._monotonic() - max(oldest, self._moved) > self._slow
 
-    def _retell(self) -> None:
+    def _keep_missed_events(self) -> None:
         while self._events and self._store is not None:
             self._store.keep(self._events.popleft())
 
-    def _say(self, failure: str) -> None:
+    def _set_failure(self, failure: str) -> None:
         if failure and not self._failure:
             _log.error("the store keeps nothing: %s (calls go through untouched)", failure)
         if self._failure and not failure:
@@ -200,4 +201,4 @@ def _settle(
         keeping.set_result(kept.result())
     else:
         keeping.set_exception(error)
-        keeping.exception()  # the keeper has heard of it: it is no fault that nobody else asks
+        keeping.exception()  # marks it as retrieved: the keeper has handled it

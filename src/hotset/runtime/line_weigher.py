@@ -1,5 +1,4 @@
-"""The messages of a request, weighed for the plan, and rewritten as the plan shows them. What was
-done before costs a look-up."""
+"""Counts the tokens of a request's messages for the plan, with caches."""
 
 from __future__ import annotations
 
@@ -25,12 +24,12 @@ _IN_BASE64 = re.compile(rb"[A-Za-z0-9+/]{2000,}={0,2}")
 _SMALL = 2000  # bytes; no image is so small
 
 _MOST_BYTES = 64 << 20
-"""Content that weighed lines may hold on to; the parser's own memory holds most of it anyway."""
+"""Content held by the counted lines; the parser's own cache holds most of it anyway."""
 
 
 _MOST_CONVERSATIONS = 256
-"""Whose lines are held, as many as page tables are: with only the bytes bounded, 60,000 short ones
-were held."""
+"""Conversations whose lines are held, as many as page tables: with only the bytes bounded, 60,000
+short ones were held."""
 
 _MOST_LINKED = 8 << 20
 """Bytes of requests whose links are held: some two dozen sessions of 300 KB. Their messages are
@@ -40,8 +39,7 @@ _AROUND_BYTES = 1000  # that objects take around what they hold, for each messag
 
 
 class LineageLinker:
-    """Puts messages at their places in a lineage, and remembers where they stood. Safe to use from
-    several threads."""
+    """Links messages into a lineage, and remembers the links. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: Lru[int, tuple[Link, ...]] = Lru(weight=_MOST_LINKED)
@@ -72,19 +70,18 @@ class _Conversation:
 
 
 class LineWeigher:
-    """Weighs messages, and remembers what they weighed. Safe to use from several threads."""
+    """Counts tokens of messages, and remembers the counts. Thread-safe."""
 
     def __init__(self) -> None:
         self._held: Lru[Chain, _Conversation] = Lru(count=_MOST_CONVERSATIONS, weight=_MOST_BYTES)
-        """By the first message."""
+        """Keyed by the first message."""
         self._lock = Lock()
 
     def lines(
         self, links: Sequence[Link], model: str, hidden: Mapping[Chain, Hidden]
     ) -> tuple[Line, ...]:
         encoding = tokens.encoding_of(model)
-        # What the client never saw belongs to its message, and comes to be known only after the
-        # message was weighed.
+        # Hidden text belongs to its message, but is known only after the message was first counted.
         keys = [(link.chain, encoding + ("+" if link.chain in hidden else "")) for link in links]
         first = next((link.chain for link in links if not link.message.aside), ROOT)
         with self._lock:
@@ -92,11 +89,12 @@ class LineWeigher:
             self._held.put(first, held, held.size)
             known = [held.lines.get(key) for key in keys]
         lines = [
-            line or self._keep(held, key, _weighed(link, encoding, model, hidden.get(link.chain)))
+            line
+            or self._keep(held, key, _weigh_link(link, encoding, model, hidden.get(link.chain)))
             for key, link, line in zip(keys, links, known, strict=True)
         ]
         with self._lock:
-            if held.size > _MOST_BYTES:  # one that was rewound often: what it says now is enough
+            if held.size > _MOST_BYTES:  # rewound often: keep only its current lines
                 held = _Conversation()
                 for key, line in zip(keys, lines, strict=True):
                     held.add(key, line)
@@ -104,21 +102,21 @@ class LineWeigher:
         return tuple(lines)
 
     def fixed(self, request: Request) -> int:
-        """Tokens of what stands before the messages: system texts and tools."""
+        """Tokens before the messages: system texts and tools."""
         encoding = tokens.encoding_of(request.model)
         system = sum(tokens.count(part.content, encoding) for part in request.system)
         return system + sum(tokens.count(tool.raw, encoding) for tool in request.tools)
 
     def _keep(self, held: _Conversation, key: tuple[Chain, str], line: Line) -> Line:
-        """At once: what was weighed of a plan that takes too long need not be weighed again."""
+        """Store a count at once: a plan that takes too long need not count it again."""
         with self._lock:
             held.add(key, line)
         return line
 
 
 def _same(known: Sequence[Link], messages: Sequence[Message]) -> int:
-    """How many messages at the front are the very ones that were linked: what a parser has read
-    before it gives again."""
+    """Number of messages at the front that are linked already: for known content the parser returns
+    the same objects."""
     pairs = zip(known, messages, strict=False)
     return next(
         (at for at, (each, message) in enumerate(pairs) if each.message is not message),
@@ -126,7 +124,7 @@ def _same(known: Sequence[Link], messages: Sequence[Message]) -> int:
     )
 
 
-def _weighed(link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
+def _weigh_link(link: Link, encoding: Encoding, model: str, hidden: Hidden | None) -> Line:
     check()
     message = link.message
     extra = _AROUND + (
@@ -142,7 +140,7 @@ def _weighed(link: Link, encoding: Encoding, model: str, hidden: Hidden | None) 
 
 
 def weigh(raw: bytes, encoding: Encoding = Encoding.O200K) -> int:
-    """Tokens of a message as it is sent. What stands in it in base64 is seen, not read."""
+    """Tokens of a message as it is sent. Base64 content counts as an image."""
     if len(raw) < _SMALL:
         return tokens.count(raw, encoding)
     bare, images = _IN_BASE64.subn(b"", raw)

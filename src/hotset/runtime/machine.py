@@ -20,7 +20,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import Prefetching
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form, Shown
-from hotset.runtime.background import Background, Bounded
+from hotset.runtime.background import Background, BoundedPool
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.metrics import (
@@ -97,7 +97,7 @@ class Machine:
     """How a call waits before it tries something again."""
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
     tally: Tally = field(default_factory=Tally)
-    bounded: Bounded = field(default_factory=Bounded)
+    bounded: BoundedPool = field(default_factory=BoundedPool)
     toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
     background: Background = field(init=False)
@@ -164,13 +164,13 @@ class Machine:
         *,
         whose: str = "hotset up",
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        bounded: Bounded | None = None,
+        bounded: BoundedPool | None = None,
         clock: Callable[[], float] = time.time,
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic, config.patience)
         keeper.open()
         tools = toolbox or _toolbox(config, keeper, whose)
-        bounded = bounded or Bounded(patience=config.patience)
+        bounded = bounded or BoundedPool(patience=config.patience)
         machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
         machine.gister.nudge()  # what the last run did not get to
         if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
@@ -187,7 +187,7 @@ class Machine:
 
     def plan_with(self, config: Config) -> Planner:
         """A planner over this machine's sources: for another budget, say."""
-        return Planner(config, summaries=self.summariser.told, sources=self.sources)
+        return Planner(config, summaries=self.summariser.summaries_for, sources=self.sources)
 
     def over(self, wire: Wire, planner: Planner) -> Machine:
         """The same machine with another way out: for a call whose client sends it itself, and has a
@@ -217,7 +217,7 @@ class Machine:
         self.tally.pointed += repeats.pointed
         now = self.clock()
         for alert in self.watch.add(
-            bill, self.keeper.told[SUMMARY_FAILED], now, window=window, repeats=repeats
+            bill, self.keeper.event_counts[SUMMARY_FAILED], now, window=window, repeats=repeats
         ):
             _log.warning(
                 "alert: %s is %.4g, %s %.4g: %s",
@@ -231,7 +231,7 @@ class Machine:
 
     def metrics(self) -> Metrics:
         """How the window did since the start."""
-        told = self.keeper.told
+        told = self.keeper.event_counts
         births = Births(self.tally.births, self.tally.births_again)
         found = metrics(self.ledger.total(), births, told[SUMMARISED], told[SUMMARY_FAILED])
         hits = 100 * self.tally.pointed / self.tally.repeated if self.tally.repeated else None

@@ -1,4 +1,4 @@
-"""A store as a file of JSON lines, out and in, and a damaged store made anew."""
+"""Exports a store to JSON lines, imports them, and repairs a damaged store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STREAMED = (b"event:", b"data:", b":")
 
 
 class Export:
-    """Everything that is kept, or one session, as JSON lines."""
+    """The whole store, or one session, as JSON lines."""
 
     def __init__(self, store: Store, session: SessionId | None, *, with_secrets: bool) -> None:
         dump = partial(store.dump, session)
@@ -40,7 +40,7 @@ class Export:
 
     @property
     def secrets(self) -> int:
-        """How many were replaced so far."""
+        """Number of secrets replaced so far."""
         return self._sealed.secrets if self._sealed is not None else 0
 
 
@@ -51,8 +51,8 @@ def import_lines(
     *,
     gaps: bool,
 ) -> int:
-    """Takes in what `Export` wrote; how many rows are new. `counted` sees each row pass. With
-    `gaps` also where messages follow others that were lost. Raises `BadInput`."""
+    """Import what `Export` wrote; returns how many rows are new. `counted` sees each row pass. With
+    `gaps`, messages may follow others that were lost. Raises `BadInput`."""
     lines = _Lines(source)
     with SqliteStore.open(folder) as store:
         try:
@@ -64,7 +64,7 @@ def import_lines(
 
 
 class _Lines:
-    """The lines of an export. Behind its header each is a row, but for empty ones."""
+    """The lines of an export. After the header each non-empty line is a row."""
 
     def __init__(self, source: Iterable[bytes]) -> None:
         self._source = source
@@ -84,13 +84,13 @@ class _Lines:
 
 
 def repair_store(folder: Path) -> RepairReport:
-    """Saves what is intact into a fresh store; see `store.repair`."""
+    """Copy what is intact into a fresh store; see `store.repair`."""
     return repair(folder, _read_again)
 
 
 def _read_again(name: DialectName, raw: bytes) -> Iterator[Message]:
-    """The messages in some raw bytes: one message of a request, or a whole reply. The store's
-    hashes tell what is right."""
+    """Candidates for the messages in some raw bytes: one message of a request, or a whole reply.
+    The store's hashes decide which are right."""
     dialect = DIALECTS[name]
     with suppress(Malformed):
         yield from dialect.parse(

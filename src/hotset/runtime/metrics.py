@@ -1,5 +1,5 @@
-"""What sessions cost and would have cost, how the window does, and when that gives cause for an
-alert."""
+"""What sessions cost and would have cost, how well the window works, and which alerts that
+raises."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from hotset.window.ledger import Account as Account, Counts, Ledger, Saved as Sa
 from hotset.window.price import price_of
 
 ALERT = "Alert"
-"""The name of the event that an alert becomes."""
+"""Event name of an alert."""
 
 QUIET_SECONDS = 3600.0
 """An alert of the same name is not raised again for so long."""
 
 _RECENT = 200
-"""Turns that are looked at: long enough for one in 50 to show, short enough to forget what was
-mended."""
+"""Turns that are evaluated: enough for one in 50 to show, few enough to forget what was
+repaired."""
 
 _FEWEST = 50
-"""Turns below which shares say nothing: a single broken prefix among fewer would be more than 2
+"""With fewer turns, shares mean nothing: a single broken prefix among fewer would be more than 2
 %."""
 
 _FEWEST_REPEATS = 20
-"""Repeated results below which their share says nothing: a single one among fewer would be more
+"""With fewer repeated results, their share means nothing: a single one among fewer would be more
 than 5 %."""
 
 _LOOKS_EVERY = 10
-"""Turns from one look to the next: a look counts all of them, and shares of 200 move slowly."""
+"""Turns between two evaluations: each one counts all turns, and shares of 200 move slowly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ class _Turn:
 
 
 class Watch:
+    """Watches the latest turns and raises alerts."""
+
     def __init__(self, thresholds: Mapping[str, Threshold]) -> None:
         self._thresholds = thresholds
         self._recent: deque[_Turn] = deque(maxlen=_RECENT)
@@ -66,10 +68,10 @@ class Watch:
         window: int = 0,
         repeats: Repeats = NO_REPEATS,
     ) -> tuple[Alert, ...]:
-        """The alerts that are to be raised now; `failures` are the summaries that failed since the
+        """The alerts to be raised now; `failures` counts the summaries that failed since the
         start.
 
-        `window` is how many tokens the turn's prompt might have had; 0 where that is not known.
+        `window` is how many tokens the turn's prompt could have had; 0 if unknown.
         """
         self._recent.append(_Turn(bill, self._failures, window, repeats))
         self._added += 1
@@ -86,7 +88,7 @@ class Watch:
         return fresh
 
     def standing(self) -> tuple[Alert, ...]:
-        """Everything that is beyond its threshold over the latest turns, told already or not."""
+        """Everything beyond its threshold over the latest turns, raised already or not."""
         return alerts(self._readings(), self._thresholds)
 
     def _readings(self) -> dict[str, float]:
@@ -114,8 +116,8 @@ def _shares(bills: Sequence[Bill]) -> dict[str, float]:
 
 
 def _sizes(turns: Collection[_Turn]) -> dict[str, float]:
-    """Of the prompts, as the provider counted them: what a turn took, and how much of the window
-    each call did."""
+    """Sizes of the prompts by the provider's count: tokens a turn, and share of the window a
+    call."""
     found = {"prompt_per_turn": _mean([turn.bill.usage.prompt for turn in turns])}
     filled = [
         100 * turn.bill.usage.prompt / turn.bill.calls / turn.window
@@ -138,7 +140,7 @@ def event_of(alert: Alert, now: float) -> Event:
 
 
 def raised_lately(store: Store, event: Event) -> bool:
-    """Has another run, or another process, told of the same within the hour? Reads every event: not
+    """True if another run or process raised the same alert within the hour. Reads every event: not
     for the event loop."""
     return any(
         each.name == ALERT
@@ -149,7 +151,7 @@ def raised_lately(store: Store, event: Event) -> bool:
 
 
 SUMMARISED, SUMMARY_FAILED = "Summarised", "SummaryFailed"
-"""Events that tell how a summary went."""
+"""Event names of summaries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +159,8 @@ class SessionAccount:
     session: Session
     account: Account
     uncounted: int
-    """Turns that ended well and have no bill: the provider reported no usage, or they went through
-    without a plan."""
+    """Turns that ended well but have no bill: the provider reported no usage, or they were not
+    planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,27 +177,27 @@ class Births:
 
     all: int = 0
     again: int = 0
-    """Shown as a line that points to what stands already, or as what changed since."""
+    """Shown as a line that points to an earlier result, or as the change since it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """How the window does."""
+    """How well the window works."""
 
     turns: int
     prompt_per_turn: int
     """Tokens that the provider counted, hidden calls included."""
     whole_per_turn: int
-    """Estimated, of sending everything."""
+    """Estimate for sending everything."""
     mean_context: int
     """Tokens of a prompt."""
     cache_read_pct: float
     retrieval_pct: float
-    """Turns in which the model asked for something back."""
+    """Turns in which the model retrieved something."""
     faults: int
     refaults: int
     dedup_pct: float | None
-    """New results that were not shown a second time; None where that is not known."""
+    """New results that were not shown a second time; None if unknown."""
     summaries: int
     summary_failures: int
     prefix_kept_pct: float
@@ -205,8 +207,8 @@ class Metrics:
     saved_pct: float
     prefetches: Prefetches = field(default_factory=Prefetches)
     dedup_hit_pct: float | None = None
-    """Repeated results that became a pointer to what they repeat, or what changed; None where there
-    was none, or nobody knows."""
+    """Repeated results that became a pointer or a diff; None if there was none, or it is
+    unknown."""
 
 
 def empty_ledger(config: Config, most: int = 0) -> Ledger:
@@ -216,19 +218,19 @@ def empty_ledger(config: Config, most: int = 0) -> Ledger:
 def savings(
     store: Store, config: Config, session: SessionId | None = None, since: float | None = None
 ) -> Savings:
-    """Everything that was billed, of one session or all, since a moment or ever."""
+    """All bills, of one session or all, since a moment or ever."""
     ledger = empty_ledger(config)
     for bill in store.bills(session, since):
         ledger.add(bill)
-    told: list[SessionAccount] = []
+    accounts: list[SessionAccount] = []
     uncounted = 0
     for each in [store.session(session)] if session else list(store.sessions()):
         account = ledger.of(each.id) if each.id in ledger.sessions else None
-        missing = _ended(store, each.id, since) - (account.turns if account else 0)
+        missing = _count_ended(store, each.id, since) - (account.turns if account else 0)
         uncounted += max(0, missing)
         if account is not None:
-            told.append(SessionAccount(each, account, max(0, missing)))
-    return Savings(ledger.total(), tuple(reversed(told)), uncounted)
+            accounts.append(SessionAccount(each, account, max(0, missing)))
+    return Savings(ledger.total(), tuple(reversed(accounts)), uncounted)
 
 
 def metrics(
@@ -256,7 +258,7 @@ def metrics(
 
 
 def over_store(store: Store, config: Config, since: float) -> tuple[Metrics, tuple[Event, ...]]:
-    """How the window did for all that is kept, and the alerts since a moment."""
+    """How well the window worked over the whole store, and the alerts since a moment."""
     ledger = empty_ledger(config)
     for bill in store.bills():
         ledger.add(bill)
@@ -274,8 +276,8 @@ def over_store(store: Store, config: Config, since: float) -> tuple[Metrics, tup
     )
 
 
-def _ended(store: Store, session: SessionId, since: float | None) -> int:
-    """How many turns came to a good end."""
+def _count_ended(store: Store, session: SessionId, since: float | None) -> int:
+    """Number of turns that ended well."""
     ends = (
         turn.finished or turn.started
         for turn in store.turns(session)

@@ -1,5 +1,5 @@
 """What surfaces show a model: the tools of a conversation and of the toolbox with their arguments,
-and texts within a budget of tokens."""
+and texts within a token budget."""
 
 from hotset.tokens import count, warm
 from hotset.window.birth import shorten_alone

@@ -1,4 +1,4 @@
-"""Asks the sources what would help with a request: side by side, each until its deadline."""
+"""Asks the sources for candidates: in parallel, each until its deadline."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hotset.sources.port import Scene, Source
 _log = logging.getLogger("hotset")
 
 _THREADS = 2
-"""For each source: a search that hangs must not keep the next prompt from being helped."""
+"""Per source: a search that hangs must not block the next prompt's."""
 
 
 class OfferRound:
-    """Safe to use from several threads."""
+    """Asks all sources for one request. Thread-safe."""
 
     def __init__(
         self, sources: Sequence[Source], monotonic: Callable[[], float] = time.monotonic
@@ -34,8 +34,8 @@ class OfferRound:
         self._failing: dict[str, str] = {}
 
     def ask(self, scene: Scene) -> tuple[Candidate, ...]:
-        """Every source's candidates, in the order of the sources. Nothing here can fail a call or
-        hold it up for long: what is slow or broken offers nothing."""
+        """Every source's candidates, in the order of the sources. It cannot fail a call or delay it
+        for long: a slow or broken source offers nothing."""
         begun = self._monotonic()
         asked = (
             [
@@ -65,7 +65,7 @@ class OfferRound:
         begun: float,
     ) -> Sequence[Candidate]:
         if work is None:
-            self._tell(source, "an earlier search hangs")
+            self._warn(source, "an earlier search hangs")
             return ()
         left = begun + source.seconds(scene) - self._monotonic()
         try:
@@ -74,13 +74,14 @@ class OfferRound:
             return ()
         except Exception as error:
             # fail open: the prompt goes out alone
-            self._tell(source, type(error).__name__)
+            self._warn(source, type(error).__name__)
             return ()
         self._failing.pop(source.name, None)
         return offers
 
-    def _tell(self, source: Source, why: str) -> None:
-        """Once, and again only when it is another fault or when it worked meanwhile."""
+    def _warn(self, source: Source, why: str) -> None:
+        """Log the fault once, and again only if it is another one or the source worked in
+        between."""
         level = logging.DEBUG if why == self._failing.get(source.name) else logging.WARNING
         _log.log(level, "nothing could be offered from %s: %s", source.name, why)
         self._failing[source.name] = why

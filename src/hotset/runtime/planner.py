@@ -1,5 +1,5 @@
-"""From a client's request to the one that goes out: plan, render, check. Any doubt ends in the
-client's own bytes."""
+"""Turns a client's request into the one that goes out: plan, render, check. In any doubt the
+client's own bytes go out."""
 
 from __future__ import annotations
 
@@ -48,34 +48,34 @@ from hotset.window.retrieval_tools import OUR_TOOLS, SPECS, brings_ours, has_twi
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
 
 _MOST_TABLES = 256
-"""Lines of conversations whose page table is held in memory."""
+"""Conversation lines whose page table is held in memory."""
 
 _MOST_LATE = 16
-"""Plans that came too late for their call and wait for the next one."""
+"""Plans that were too late for their call and are used with the next one."""
 
 _FRESH_SECONDS = 30.0
-"""A table in memory that was not used for longer is read again: another process may have gone on
-with the conversation."""
+"""A table unused for longer is read from the store again: another process may have continued the
+conversation."""
 
 _MOST_MESSAGES = 20_000
-"""Longer conversations go out as they came: a plan takes up to 50 µs a message, so this many take a
+"""Longer conversations go out unchanged: planning takes up to 50 µs a message, so this many take a
 second."""
 
 _MOST_BYTES = 32 << 20
-"""Larger requests go out as they came. It is the providers' own bound, and what is counted in two
-seconds."""
+"""Larger requests go out unchanged. It is the providers' own limit, and takes two seconds to
+count."""
 
 _SMALL = 4 << 10
-"""Bytes of an opening request up to which it is planned at once: 0.2 ms for 1 KB, where a trip to a
-thread and back takes 0.7."""
+"""Opening requests up to this many bytes are planned on the event loop: 0.2 ms for 1 KB, where a
+trip to a thread and back takes 0.7."""
 
 _OPENING = frozenset({Kind.PROMPT, Kind.SYSTEM})
 
 _REPLY_ROOM = 8192
-"""Tokens that stay free for the reply where the client does not say how many it wants."""
+"""Tokens left free for the reply if the client does not say how many it wants."""
 
 _BROUGHT = Space("brought")
-"""By the last message of a request with which the client brought our tools."""
+"""Notes on requests in which the client brought our tools, keyed by the last message."""
 
 _MOST_BROUGHT = 2048
 
@@ -85,8 +85,8 @@ _REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 Summaries = Callable[[Sequence[Line], Store], Mapping[int, str]]
-"""What was written about a line's older steps, by the number of the last step that each text speaks
-of."""
+"""Returns the summaries of a line's older steps, each keyed by the number of the last step it
+covers."""
 
 
 def _no_summaries(lines: Sequence[Line], store: Store) -> Mapping[int, str]:  # noqa: ARG001 - one of the `Summaries`
@@ -95,7 +95,7 @@ def _no_summaries(lines: Sequence[Line], store: Store) -> Mapping[int, str]:  # 
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """A request, and what is known of it before anything is decided."""
+    """A request, and what is known about it before anything is decided."""
 
     request: Request
     dialect: Dialect
@@ -103,54 +103,54 @@ class RequestFacts:
     now: float
     upstream: str
     off: bool
-    """It goes out as it came."""
+    """It goes out unchanged."""
     offered: bool
     """The model may call our tools."""
     brought: bool
     """The model gets our tools from the client, over MCP."""
     opens: bool
-    """Nobody has replied yet."""
+    """The model has not replied yet."""
     reopens: bool
-    """An earlier conversation began with the same words."""
+    """An earlier conversation began with the same messages."""
     links: tuple[Link, ...]
-    """The client's messages at their places."""
+    """The client's messages with their chains."""
     table: PageTable
     hidden: Mapping[Chain, Hidden]
-    """What the client never saw of it."""
+    """Messages that the client never saw, by chain."""
     price: Price
     ratio: float
-    """The provider's tokens to one of ours."""
+    """Provider tokens per token of ours."""
     own: int
-    """Tokens of what the client has before the messages: nobody would send our tools along with
-    everything."""
+    """Tokens of what the client sends before the messages. Our tools are not counted: sending
+    everything would not need them."""
     knobs: Knobs
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedTurn:
-    """A request as it goes out, and what has to be known when its reply comes."""
+    """A request as it goes out, with what is needed when its reply comes."""
 
     facts: RequestFacts
     scene: Scene
-    """The same for the sources."""
+    """The facts as the sources see them."""
     plan: Plan
     body: bytes
     outgoing: Request
-    """What `body` says, without our tools."""
+    """The parsed `body`, without our tools."""
     hidden: Mapping[Chain, Hidden]
-    """What the client never saw, with what is offered now."""
+    """Messages that the client never saw, including those offered now."""
     behind: Hidden | None
-    """What stands behind the last message and is said for the first time."""
+    """The new text after the last message."""
     specs: tuple[ToolSpec, ...]
-    """Our tools, as they stand beside the client's."""
+    """Our tools, as they are listed beside the client's."""
     deferred: bool
-    """Tools that are found can be called by their own names."""
+    """Found tools can be called by their own names."""
     sent: SentRequest
     bill: Bill
 
     @property
     def request(self) -> Request:
-        """The client's own."""
+        """The client's own request."""
         return self.facts.request
 
     @property
@@ -181,13 +181,13 @@ class PlannedTurn:
 
 @dataclass(frozen=True, slots=True)
 class _ToolList:
-    """Our tools, as they stand beside the client's."""
+    """Our tools, as they are listed beside the client's."""
 
     specs: tuple[ToolSpec, ...] = ()
     spelled: Mapping[Chain, Hidden] = field(default_factory=dict)
-    """Answers of earlier searches for tools, in words that this provider understands."""
+    """Answers of earlier tool searches, in text that this provider understands."""
     deferred: bool = False
-    """Tools that are found can be called by their own names."""
+    """Found tools can be called by their own names."""
 
     @property
     def tokens(self) -> int:
@@ -195,11 +195,11 @@ class _ToolList:
 
 
 class BroughtTools:
-    """Requests in which the client brought our tools itself, over MCP."""
+    """Remembers requests in which the client brought our tools itself, over MCP."""
 
     def __init__(self) -> None:
         self._known: Lru[Chain, float] = Lru(count=_MOST_BROUGHT)
-        """By its last message, the time of such a request."""
+        """Time of each such request, by its last message."""
 
     def note(self, head: Chain, now: float) -> NoteWritten:
         self._known.put(head, now)
@@ -215,7 +215,7 @@ class BroughtTools:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _HeldTable:
     """A page table in memory."""
 
     table: PageTable
@@ -223,8 +223,7 @@ class _Held:
 
 
 class Planner:
-    """Makes every request's plan, and holds the page tables of the lines that are under way. Safe
-    to use from threads."""
+    """Plans every request, and holds the page tables of the active lines. Thread-safe."""
 
     def __init__(
         self,
@@ -246,7 +245,7 @@ class Planner:
         self._weigher = LineWeigher()
         self._renderer = Renderer()
         self.resuming = Resuming()
-        self._tables: Lru[Chain, _Held] = Lru(count=_MOST_TABLES)
+        self._tables: Lru[Chain, _HeldTable] = Lru(count=_MOST_TABLES)
         self._late: Lru[Chain, Plan] = Lru(count=_MOST_LATE)
         """Plans that came too late for their call, by its last message."""
         self._calibrations = Calibrations()
@@ -254,9 +253,8 @@ class Planner:
         self._lock = Lock()
 
     def is_quick(self, request: Request) -> bool:
-        """True where a plan needs nothing that takes time: no store, no search, no tokenizer to
-        load, little to count."""
-        small = len(request.raw) <= _SMALL and _opens(request)
+        """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
+        small = len(request.raw) <= _SMALL and _is_opening(request)
         return small and self._calibrations.knows(request.model) and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
@@ -277,13 +275,13 @@ class Planner:
         agent: str = "",
         turn: TurnId | None = None,
     ) -> PlannedTurn:
-        """Raises `Unplanned` where the request is not ours to plan."""
+        """Plan a request. Raises `Unplanned` if the request is not ours to plan."""
         if request.previous or not request.messages:
             raise Unplanned("the provider holds the conversation")
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
         began = self._monotonic()
-        # What a provider keeps of a conversation would be what we made of it.
+        # A provider that stores the conversation would store our version of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
         off = off or self._config.off or held
         facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent)
@@ -301,7 +299,7 @@ class Planner:
         scene: Scene,
         offers: Sequence[Candidate],
     ) -> PlannedTurn:
-        """The one decision, rendered and held to the provider's rules."""
+        """Decide, render the result and check it against the provider's rules."""
         request, links, knobs, store = facts.request, facts.links, facts.knobs, facts.store
         late = self._planned_late(links)
         shown = {**facts.table.shown, **late.shown} if late else facts.table.shown
@@ -320,24 +318,27 @@ class Planner:
             hidden_texts=partial(_hidden_texts, facts),
             check=check,
         )
-        made = _as_it_came(lines, table) if facts.off else plan(lines, table, offers, knobs, moment)
-        made, behind = _placed(facts, made)
+        made = (
+            _unchanged_plan(lines, table)
+            if facts.off
+            else plan(lines, table, offers, knobs, moment)
+        )
+        made, behind = _place_texts(facts, made)
         if late is not None:
-            made = _together(late, made)
-        ours = _with_found(made, found) if facts.offered else found
+            made = _merge_plans(late, made)
+        ours = _list_tools(made, found) if facts.offered else found
         new = {behind.chain: behind} if behind is not None else {}
         hidden = {**facts.hidden, **new}
         spoken = {**hidden, **ours.spelled}
         try:
             outgoing, body = self._draw(facts, made, spoken, ours.specs)
         except Forbidden:
-            # the rules are about messages: where none leaves, only what stands in them, they are
-            # kept
+            # the rules concern messages: they hold if no message leaves, only content of messages
             stay = replace(moment, messages_stay=True)
             again = plan(lines, facts.table, offers, knobs, stay)
             made = replace(again, choices=made.choices)
             outgoing, body = self._draw(facts, made, spoken, ours.specs)
-        if behind is not None:  # weighed as it is written
+        if behind is not None:  # count it as rendered
             extra = self._weigher.lines(links, request.model, hidden)[-1].whole - lines[-1].whole
             made = replace(made, tokens=made.tokens + extra, whole=made.whole + extra)
         fixed = facts.own + ours.tokens
@@ -357,8 +358,8 @@ class Planner:
         )
 
     def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
-        """The same request for an upstream that cannot defer tools: what was found is told in
-        words. Raises `Unplanned`."""
+        """The same request for an upstream that cannot defer tools: found tools are described in
+        text. Raises `Unplanned`."""
         facts, specs = planned.facts, at_once(planned.specs)
         recalled = self.deferrals.recalled(
             facts.links, planned.hidden, facts.dialect, facts.store, deferred=False
@@ -371,14 +372,14 @@ class Planner:
         )
 
     def came_late(self, done: Future[PlannedTurn]) -> None:
-        """A plan whose call went out without it: its rows hold from the next request of this line
-        on, which is quick then."""
+        """Keep a plan whose call went out without it: it takes effect with the next request of this
+        line, which is quick then."""
         if done.exception() is None:
             planned = done.result()
             self._late.put(planned.links[-1].chain, planned.plan)
 
     def went_out(self, planned: PlannedTurn) -> tuple[Deposit, ...]:
-        """A request is sent as planned; what the sources want to be kept with its plan."""
+        """Note that a request is sent as planned; returns the deposits to be kept with its plan."""
         self.remember(planned)
         facts = planned.facts
         if facts.off:
@@ -397,8 +398,8 @@ class Planner:
         return (*kept, *(note for note in notes if note is not None))
 
     def remember(self, planned: PlannedTurn, hidden: Sequence[Hidden] = ()) -> None:
-        """Remembers how a request was sent, and what its client did not see of the reply, for the
-        next one on this line."""
+        """Remember how a request was sent, and what its client did not see of the reply, for the
+        next request on this line."""
         rows = {**planned.hidden, **{each.chain: each for each in hidden}}
         table = PageTable(planned.plan.shown, rows, planned.sent)
         before = planned.facts.table.sent
@@ -408,14 +409,14 @@ class Planner:
             if before is not None:
                 self._tables.pop(before.head)
             if planned.facts.reopens:
-                # the next message tells whose line it is, and the store what was told there
+                # the next message decides which line it is, and the store knows what was sent there
                 self._tables.pop(planned.sent.head)
             else:
                 self._hold(table, self._monotonic())
 
     def settled(self, planned: PlannedTurn, reported: Usage) -> NoteWritten | None:
-        """Learns from what the provider counted for the prompt; gives the note to be kept where
-        that made a difference."""
+        """Learn from the provider's count of the prompt; returns the note to keep if that changed
+        the ratio noticeably."""
         return self._calibrations.observed(planned.request.model, planned.estimated, reported)
 
     def _open(
@@ -431,7 +432,7 @@ class Planner:
     ) -> RequestFacts:
         price = self._price(request.model, upstream)
         links = self._linked.of(request)
-        opens = _opens(request)
+        opens = _is_opening(request)
         if (
             not off
             and self._config.inject
@@ -450,8 +451,7 @@ class Planner:
         )
         alone = opens and not looks_back
         table = self._table(links, None if alone else store)
-        # An opening that went out before, so long ago that what came of it is remembered, is no
-        # retry.
+        # An opening sent before is no retry if that was so long ago that its outcome is in memory.
         reopens = (
             opens
             and table.sent is not None
@@ -482,21 +482,21 @@ class Planner:
     def _with_one_set(
         self, request: Request, dialect: Dialect, store: Store, links: tuple[Link, ...]
     ) -> Request:
-        """The request without the client's own copies of our tools, where the model has had ours
-        since an earlier request.
+        """The request without the client's own copies of our tools, if the model has had ours since
+        an earlier request.
 
-        Clients start their MCP servers beside their first request. The set that came first stays:
-        whatever came later, the tools that the model sees are the same. Copies that are found by a
-        search leave in any case; the model does not see them.
+        Clients start their MCP servers beside their first request. The set that came first stays,
+        so that the model always sees the same tools. Copies that are only found by a search leave
+        in any case; the model does not see them.
         """
         if not any(has_twin(tool.raw, SPECS) for tool in request.tools):
             return request
-        sent = self._table(links, None if _opens(request) else store).sent
+        sent = self._table(links, None if _is_opening(request) else store).sent
         if brings_ours(request.tools) and (sent is None or self._brought.came_with(sent, store)):
             return request
-        stand = [spec for source in self.sources for spec in source.stands(links, store)]
-        ours = (*SPECS, *(each for each in stand if each.name in _TOOLBOX))
-        loaded = _referred(request, dialect)
+        earlier = [spec for source in self.sources for spec in source.stands(links, store)]
+        ours = (*SPECS, *(each for each in earlier if each.name in _TOOLBOX))
+        loaded = _referred_tools(request, dialect)
         one = dialect.parse(
             dialect.withhold(
                 request.raw,
@@ -509,7 +509,7 @@ class Planner:
         return one if dialect.injectable(one, OUR_TOOLS) else request
 
     def _scene(self, facts: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId) -> Scene:
-        """What the sources may know of the request."""
+        """The part of the facts that the sources may see."""
         request, last = facts.request, facts.links[-1]
         known = PageTable() if facts.reopens else facts.table
         may_add = facts.offered and last.chain not in known.hidden
@@ -532,12 +532,13 @@ class Planner:
             defers=facts.offered and self.deferrals.allowed(request, facts.dialect, facts.upstream),
             sees=can_see(request.model),
             fixed=facts.own,
-            room=_free(facts, lines) if may_add else 0,
+            room=_free_tokens(facts, lines) if may_add else 0,
             count=_counter(request.model),
         )
 
     def _listable(self, facts: RequestFacts, offers: Sequence[Candidate]) -> Sequence[Candidate]:
-        """The offers whose tools the client does not have; no tools where not all have a place."""
+        """The offers whose tools the client does not have; no tools at all if not all of them
+        fit."""
         specs = [each.body for each in offers if isinstance(each.body, ToolSpec)]
         here = {spec.name for spec in beside(specs, facts.request.tools)}
         names = [*OUR_TOOLS, *here]
@@ -548,7 +549,7 @@ class Planner:
         ]
 
     def _found_tools(self, facts: RequestFacts, offers: Sequence[Candidate]) -> _ToolList:
-        """What was found in earlier turns, as this provider can be told of it."""
+        """The tools found in earlier turns, in the form that this provider accepts."""
         if not facts.offered:
             return _ToolList()
         deferred = any(
@@ -580,7 +581,7 @@ class Planner:
         knobs = self._config.knobs_for(agent).turned(
             {"window": min(self._config.budget or room, room)}
         )
-        # Without our tools the model could not ask for what is missing: then pages leave only where
+        # Without our tools the model could not ask for what is missing: then pages leave only if
         # the window would overflow.
         blind = {
             "limit": NEVER,
@@ -612,12 +613,12 @@ class Planner:
 
     def _hold(self, table: PageTable, now: float) -> None:
         assert table.sent is not None
-        self._tables.put(table.sent.head, _Held(table, now))
+        self._tables.put(table.sent.head, _HeldTable(table, now))
 
 
-def _referred(request: Request, dialect: Dialect) -> list[bytes]:
-    """The names, as in JSON, of deferred tools that the conversation has loaded: the provider wants
-    them declared."""
+def _referred_tools(request: Request, dialect: Dialect) -> list[bytes]:
+    """The names, as JSON, of deferred tools that the conversation has loaded: the provider requires
+    their declarations."""
     if b"tool_reference" not in request.raw:
         return []
     return [
@@ -627,17 +628,17 @@ def _referred(request: Request, dialect: Dialect) -> list[bytes]:
     ]
 
 
-def _opens(request: Request) -> bool:
-    """Nobody has replied yet: of prompts and system texts nothing leaves and nothing is hidden, so
-    the store knows no more."""
+def _is_opening(request: Request) -> bool:
+    """True if the model has not replied yet: prompts and system texts never leave and hide nothing,
+    so the store has nothing to add."""
     return all(part.kind in _OPENING for message in request.messages for part in message.parts)
 
 
 def _latest(links: Sequence[Link]) -> Iterator[Link]:
-    """From the last message back to where the request before this one may have ended: the model has
-    replied once since.
+    """The messages from the last one back to where the previous request may have ended: one reply
+    of the model back.
 
-    Where it has replied more often, another process went on with the conversation, and the store
+    If the model has replied more often, another process continued the conversation, and the store
     knows how.
     """
     replies, was_reply = 0, False
@@ -650,13 +651,13 @@ def _latest(links: Sequence[Link]) -> Iterator[Link]:
         yield each
 
 
-def _together(late: Plan, made: Plan) -> Plan:
-    """What two plans decided, of which the first never went out."""
+def _merge_plans(late: Plan, made: Plan) -> Plan:
+    """Two plans in one, of which the first never went out."""
     fresh = {row.spot: row for row in (*late.fresh, *made.fresh) if row.spot in made.shown}
     return replace(made, fresh=tuple(fresh.values()), stubs=(*late.stubs, *made.stubs))
 
 
-def _as_it_came(lines: Sequence[Line], table: PageTable) -> Plan:
+def _unchanged_plan(lines: Sequence[Line], table: PageTable) -> Plan:
     """The plan that changes nothing, and so saves nothing."""
     whole = [line.whole for line in lines]
     return Plan(
@@ -667,8 +668,8 @@ def _as_it_came(lines: Sequence[Line], table: PageTable) -> Plan:
     )
 
 
-def _with_found(made: Plan, found: _ToolList) -> _ToolList:
-    """The tool list of a request: our own, those that the plan took, those that were found."""
+def _list_tools(made: Plan, found: _ToolList) -> _ToolList:
+    """The tool list of a request: our own tools, those that the plan took, those found earlier."""
     bodies = (each.body for each in made.taken if each.slot is OfferSlot.TOOL_LIST)
     specs = (*SPECS, *(body for body in bodies if isinstance(body, ToolSpec)))
     deferred = found.deferred and any(spec.name == FIND for spec in specs)
@@ -679,9 +680,9 @@ def _with_found(made: Plan, found: _ToolList) -> _ToolList:
     )
 
 
-def _placed(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
-    """What the plan took, behind the last message; nothing where the provider takes no text
-    there."""
+def _place_texts(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
+    """The texts that the plan took, placed after the last message; none if the provider accepts no
+    text there."""
     texts: dict[str, list[str]] = {}
     for each in made.taken:
         if isinstance(each.body, str):
@@ -705,7 +706,7 @@ def _placed(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
 
 
 def is_new_prompt(last: Link, table: PageTable) -> bool:
-    """A request ends with a prompt, and none before it on its line did."""
+    """True if a request ends with a prompt that no earlier request of its line ended with."""
     parts = last.message.parts
     asks = last.message.role is Role.USER and any(part.kind is Kind.PROMPT for part in parts)
     answers = any(part.kind.family is Kind.TOOL_RESULT for part in parts)
@@ -713,7 +714,7 @@ def is_new_prompt(last: Link, table: PageTable) -> bool:
 
 
 def reply_answered(links: Sequence[Link]) -> Link | None:
-    """The reply whose calls a request answers with its last messages."""
+    """The reply whose tool calls a request answers with its last messages."""
     line = [each for each in links if not each.message.aside]
     if not line or not any(part.kind.family is Kind.TOOL_RESULT for part in line[-1].message.parts):
         return None
@@ -725,8 +726,8 @@ def _prompt_of(last: Link) -> str:
     return asked_in("\n".join(each.decode("utf-8", "replace") for each in parts))
 
 
-def _free(facts: RequestFacts, lines: Sequence[Line]) -> int:
-    """Tokens that the plan will leave free, or a little more: it decides what really fits."""
+def _free_tokens(facts: RequestFacts, lines: Sequence[Line]) -> int:
+    """Tokens that the plan will leave free, or a few more: the plan decides what really fits."""
     window = round(facts.knobs.window / facts.ratio)
     here = {line.chain for line in lines}
     saved = sum(
@@ -744,8 +745,8 @@ def _hidden_texts(facts: RequestFacts) -> Iterator[str]:
 
 
 def _estimate(made: Plan, lines: Sequence[Line], facts: RequestFacts, fixed: int) -> Bill:
-    """What the prompt costs under the provider's cache rules, beside what sending everything would
-    have."""
+    """Estimated cost of the prompt under the provider's cache rules, next to the cost of sending
+    everything."""
     latest, price = facts.table.sent, facts.price
     at = latest_sent(lines, facts.table)
     cold = at < 0 or latest is None or facts.now - latest.time > price.ttl

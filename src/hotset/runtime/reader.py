@@ -1,5 +1,5 @@
-"""A project's store and index for commands that look and go: opened without event loop, wire or
-numpy, and what a person typed resolved to a session or a page."""
+"""Opens a project's store and index for short commands, without event loop, wire or numpy, and
+resolves what a person typed to a session or a page."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _SHORTEST_BEGINNING = 4
 
 
 def open_to_look(folder: Path) -> SqliteStore:
-    """The store of a data folder, also where it can only be read. Close it."""
+    """The store of a data folder, also if it is read-only. The caller closes it."""
     return SqliteStore.open_to_look(folder)
 
 
 @contextmanager
 def open_existing(config: Config) -> Iterator[SqliteStore]:
-    """The project's store. Raises `NotFound` where there is none: looking must not make one."""
+    """The project's store. Raises `NotFound` if there is none: reading must not create one."""
     if not has_store(config.folder):
         raise NotFound(
             f"nothing is kept yet for {config.project} (in {config.folder}); start with: hotset up"
@@ -66,7 +66,7 @@ def open_existing(config: Config) -> Iterator[SqliteStore]:
 
 @contextmanager
 def open_or_empty(config: Config) -> Iterator[SqliteStore]:
-    """The project's store, for a list; where there is none, an empty temporary one."""
+    """The project's store, for a list; an empty temporary one if there is none."""
     with (
         empty_where_missing(config, is_there=has_store(config.folder)) as there,
         open_to_look(there.folder) as store,
@@ -76,8 +76,8 @@ def open_or_empty(config: Config) -> Iterator[SqliteStore]:
 
 @contextmanager
 def empty_where_missing(config: Config, *, is_there: bool) -> Iterator[Config]:
-    """The settings, with an empty temporary folder where nothing is kept yet: lists are then as
-    empty as those of a store that holds nothing."""
+    """The settings, with an empty temporary folder if nothing is kept yet: lists are then empty
+    too."""
     if is_there:
         yield config
         return
@@ -87,7 +87,7 @@ def empty_where_missing(config: Config, *, is_there: bool) -> Iterator[Config]:
 
 @contextmanager
 def open_memories(config: Config) -> Iterator[ProjectMemories]:
-    """The project's memories, for a person, in a process that looks and goes."""
+    """The project's memories, for a short command."""
     from hotset.sources.history import follow  # noqa: PLC0415 - with the index
     from hotset.sources.memory import ProjectMemories  # noqa: PLC0415
 
@@ -108,7 +108,7 @@ def open_memories(config: Config) -> Iterator[ProjectMemories]:
 
 @contextmanager
 def open_toolbox(config: Config) -> Iterator[Toolbox]:
-    """The toolbox, for a command that looks or calls one tool. Every use is in the audit."""
+    """The toolbox, for a command that lists tools or calls one. Every use is in the audit."""
     from hotset.sources.tools import Toolbox  # noqa: PLC0415 - half a second
 
     with open_to_look(config.folder) as store:
@@ -124,26 +124,26 @@ def open_toolbox(config: Config) -> Iterator[Toolbox]:
 
 @dataclass(frozen=True, slots=True)
 class IndexGlance:
-    """How the index is."""
+    """State of the index."""
 
     entries: int
     waiting: int
-    """Entries that are found by their words already, but not yet by their meaning and not yet
-    fastest."""
+    """Entries that are searchable by their words, but not yet by their meaning and not yet at full
+    speed."""
     behind: int
-    """Pages of the store that are not in it yet, up to the limit of the count."""
+    """Pages of the store that are not indexed yet, up to the limit of the count."""
     embedder: str
     writer: int | None
-    """The process that folds, if any does."""
+    """The process that folds, if any."""
     building: bool
-    """A new one is made beside it."""
+    """A new index is being built beside it."""
     troubles: tuple[str, ...]
 
 
 def glance_at_index(
     config: Config, store: Store | None, troubles: Sequence[str], most_behind: int
 ) -> IndexGlance | None:
-    """How the index is, without opening it; None where there is none. `troubles` are those that a
+    """State of the index, without opening it; None if there is none. `troubles` are those that a
     running proxy reports; at most `most_behind` pages are counted."""
     from hotset.index.port import FOLDER  # noqa: PLC0415
 
@@ -169,7 +169,7 @@ def glance_at_index(
 
 
 def find_session(store: Store, typed: str) -> Session:
-    """`last` (the one that was used last), an id, the beginning of one, or the client's own name
+    """Resolve `last` (the session used last), an id, the beginning of one, or the client's own name
     for it. Raises `NotFound`."""
     every = store.recent_sessions()
     if not every:
@@ -193,12 +193,12 @@ def find_session(store: Store, typed: str) -> Session:
 
 
 def find_session_id(store: Store, typed: str | None) -> SessionId | None:
-    """The same; None where nothing was typed."""
+    """The same; None if nothing was typed."""
     return None if typed is None else find_session(store, typed).id
 
 
 def find_page(store: Store, typed: str) -> Page:
-    """A page by its id, the beginning of one, or a tool call's id (then its latest result). Raises
+    """Resolve a page's id, the beginning of one, or a tool call's id (its latest result). Raises
     `NotFound`."""
     ids = store.match(typed)
     if len(ids) == 1:
@@ -216,7 +216,7 @@ def find_page(store: Store, typed: str) -> Page:
 
 
 def find_content(store: Store, typed: str) -> tuple[Page | None, Digest]:
-    """What to recall: a page and its content's address, or an address alone."""
+    """Resolve what to recall: a page and its content's address, or an address alone."""
     if len(typed) == _DIGEST_LENGTH and all(c in "0123456789abcdef" for c in typed):
         return None, Digest(typed)
     found = find_page(store, typed)
@@ -224,21 +224,20 @@ def find_content(store: Store, typed: str) -> tuple[Page | None, Digest]:
 
 
 def gist_of(store: Store, page: Page, content: bytes) -> Gist:
-    """What a page is about: as it was kept, or made from its content."""
-    from hotset.window.page_text import make_gist  # noqa: PLC0415 - for those who ask
+    """The gist of a page: the stored one, or made from its content."""
+    from hotset.window.page_text import make_gist  # noqa: PLC0415 - seldom needed
 
     return store.gist(page.id) or make_gist(page, content)
 
 
 def did_you_mean(typed: str, names: Collection[str]) -> str:
-    """The names nearest to what was typed, as the middle of a sentence; empty where none is
-    near."""
+    """The names nearest to what was typed, as the middle of a sentence; empty if none is near."""
     near = get_close_matches(typed, names, _NEAREST, _NEAR)
     return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def _alike(typed: str, match: Callable[[str], Sequence[str]]) -> Sequence[str]:
-    """What shares the longest beginning with it."""
+    """The names that share the longest beginning with what was typed."""
     beginnings = (typed[:end] for end in range(len(typed) - 1, _SHORTEST_BEGINNING - 1, -1))
     return next(filter(None, map(match, beginnings)), ())
 

@@ -1,4 +1,4 @@
-"""What is kept of one call: its request while it is under way, its reply before the client is told
+"""Keeps one call in the store: its request while it is under way, its reply before the client sees
 how it ended."""
 
 from __future__ import annotations
@@ -19,85 +19,85 @@ from hotset.runtime.turn import OpenedTurn, SentTurn, off_loop
 _log = logging.getLogger("hotset")
 
 KEEPING = "keep a turn"
-"""The name of this work among that of the background."""
+"""Name of this work among the background tasks."""
 
 _PATIENCE_SECONDS = 2.0
-"""How long a call waits in all for request and reply to be on disk: two group commits, a few
+"""How long a call waits in total until request and reply are on disk: two group commits, a few
 milliseconds each."""
 
 _LONGEST_REASON = 300
 
-_Waited = asyncio.Future[TurnRef | None] | asyncio.Task[None]
+_Commit = asyncio.Future[TurnRef | None] | asyncio.Task[None]
 
 Closing = Callable[["Record", Reply, Machine], Sequence[Deposit]]
-"""What is to be kept with a reply once it is read."""
+"""Returns what is to be kept with a reply once it is read."""
 
 
 class Record:
-    """The record of one call, and how far its turn has come. Every method fails open: trouble is
-    told in `headers` and in an event, never raised."""
+    """The record of one call, and the state of its turn. Every method fails open: trouble is
+    reported in `headers` and in an event, never raised."""
 
     def __init__(self, opened: OpenedTurn, machine: Machine, closing: Closing) -> None:
         self.sent = SentTurn(opened, opened.call)
-        """The latest link of the turn's chain."""
+        """The latest value of the turn's chain."""
         self.reply = Reply()
         """What the client saw, once it has ended."""
         self.is_heard = False
-        """The turn came to its end, and the sources know."""
+        """The sources know that the turn ended."""
         self.is_billed = False
         self._machine = machine
         self._closing = closing
         self._trouble = f"unreadable request: {opened.unread}" if opened.unread else ""
-        self._told = ""
-        """The trouble that the client was told of."""
+        self._reported = ""
+        """The trouble that the client knows of."""
         self._patience = _PATIENCE_SECONDS * machine.config.patience
         self._is_late = False
         self._stopped: float | None = None
-        """When the event came that tells how the reply ended."""
+        """When the event that ends the reply arrived."""
         self._response: Response | None = None
         self._got: list[bytes] = []
         self._size = 0
         self._ended_size = -1
         self._beside: asyncio.Task[None] | None = None
         self._committing: asyncio.Task[None] | None = None
-        """Ends when the reply is on disk, or cannot be."""
+        """Done when the reply is on disk, or cannot be."""
         self._ending = asyncio.Lock()
         self._beside_request: list[Deposit] = []
         self._beside_reply: list[Deposit] = []
         loop = asyncio.get_running_loop()
         self._handed: asyncio.Future[bool] = loop.create_future()
-        """The request is with the store, or (False) cannot be."""
+        """True when the request is with the store; False if it cannot be."""
         self._placed: asyncio.Future[TurnRef | None] = loop.create_future()
-        """The turn's place, once its request is on disk; None where it cannot be."""
+        """The turn's place, once its request is on disk; None if it cannot be."""
         self._given_up = False
 
     @property
     def place(self) -> TurnRef | None:
-        """The turn's place in the store, as far as it is known."""
+        """The turn's place in the store, if it is known yet."""
         return self._placed.result() if self._placed.done() else None
 
     def receive(self) -> None:
-        """Hands the request to the store, with what the plan adds, while it goes out: sooner, the
-        store's thread would hold up its bytes."""
+        """Hand the request and the plan's deposits to the store while the request goes out:
+        earlier, the store's thread would delay the request's bytes."""
         if self.sent.opened.unread:
             self._machine.tally.bypassed += 1  # nothing is written, not even an event
-        # It begins behind what the sender does in this very step: on a connection that is open,
-        # that is to write all of it.
+        # The task starts after the sender's current step: on an open connection, that step writes
+        # the whole request.
         self._machine.background.spawn(self._keep_request(), KEEPING)
 
     def beside(self, work: asyncio.Task[None]) -> None:
-        """Work on this call for which the upstream need not wait. It is done before the reply ends:
-        the next one builds on it."""
+        """Add work on this call that the upstream need not wait for. The end of the reply waits for
+        it: the next call builds on it."""
         self._beside = work
 
     async def ref(self, seconds: float) -> TurnRef | None:
-        """The turn's place in the store, as soon as it has one; None where it has none in time."""
+        """The turn's place in the store, as soon as it has one; None if it has none in time."""
         await asyncio.wait({self._placed}, timeout=seconds * self._machine.config.patience)
         return self.place
 
     def also(self, *deposits: Deposit) -> None:
-        """Keeps more about this turn, in the commit of its request or of its reply, whichever is
-        next; behind both by itself."""
+        """Keep more about this turn, in the commit of its request or its reply, whichever is next;
+        after both, in a commit of its own."""
         if not self._handed.done():
             self._beside_request += deposits
         elif self._ended_size < 0:
@@ -106,50 +106,50 @@ class Record:
             self.at_once(*deposits)
 
     def at_once(self, *deposits: Deposit) -> None:
-        """Keeps deposits in a commit of their own, behind the request: others look for them before
-        the reply ends."""
+        """Keep deposits in a commit of their own, after the request: others read them before the
+        reply ends."""
         if deposits:
             self._machine.background.spawn(self._keep_also(deposits), KEEPING)
 
     def bypassed(self, reason: str) -> None:
-        """We could not do our part for this call; it is told with the reply, as far as that has not
-        begun."""
+        """Note that we could not do our part for this call; the client reads why with the reply, if
+        that has not begun."""
         if reason == self._trouble:
             return
         self._trouble = reason
         self._machine.bypass(reason, path=self.sent.opened.call.path.split("?")[0])
 
     async def answered(self, response: Response) -> None:
-        """The reply begins. It waits for the request's commit, which had all the time that the
-        provider took: by it the client is told where its turn is kept."""
+        """Begin the reply. It waits for the request's commit, which ran while the provider worked,
+        so that the headers can name the turn's place."""
         self._response = response
         await self._until_kept(self._placed)
         if not self._placed.done():
-            self._say_late()
+            self._report_late()
         elif self.place is None and not self._trouble:
             self._trouble = self._machine.keeper.trouble or "a fault of ours"
 
     @property
     def headers(self) -> Headers:
-        """What is known of this record by now, for the client."""
-        told: list[tuple[bytes, bytes]] = []
+        """What is known about this record by now, as headers for the client."""
+        fields: list[tuple[bytes, bytes]] = []
         if (ref := self.place) is not None:
-            told += [
+            fields += [
                 (b"x-hotset-session", ref.session.encode()),
                 (b"x-hotset-turn", str(ref.number).encode()),
             ]
         if self._trouble:
-            told.append((b"x-hotset-degraded", _header_text(self._trouble)))
-        self._told = self._trouble
-        return tuple(told)
+            fields.append((b"x-hotset-degraded", _header_text(self._trouble)))
+        self._reported = self._trouble
+        return tuple(fields)
 
     @property
     def comment(self) -> bytes:
-        """What the headers did not tell yet, as a comment between two events of a stream; empty
-        where there is nothing."""
-        if self._trouble in ("", self._told):
+        """Trouble that the headers did not report, as a comment between two events of a stream;
+        empty if there is none."""
+        if self._trouble in ("", self._reported):
             return b""
-        self._told = self._trouble
+        self._reported = self._trouble
         return b": hotset: %s\n\n" % _header_text(self._trouble)
 
     @property
@@ -162,27 +162,26 @@ class Record:
             self._got.append(chunk)
 
     def seen(self) -> Reply:
-        """The reply as the client saw it, by now."""
+        """The reply as the client has seen it so far."""
         return self.sent.opened.dialect.read(b"".join(self._got), streamed=self.streamed)
 
     def tail(self) -> StreamTail:
-        """For the end of this reply, where it is a stream."""
+        """Holds back the end of this reply, if it is a stream."""
         return StreamTail(self.sent.opened.dialect, self._header(b"content-encoding"))
 
     def stopped(self, stopped: bool) -> None:
-        """Whether the client waits to be told how the reply ended: its patience counts from
-        then."""
+        """Set whether the client waits for the end of the reply: its patience counts from then."""
         if not stopped:
             self._stopped = None
         elif self._stopped is None:
             self._stopped = asyncio.get_running_loop().time()
 
     async def end(self, outcome: Outcome) -> None:
-        """Hands the reply to the store as it stands and waits until it is on disk; said again it
-        counts only if more has come since.
+        """Hand the reply so far to the store and wait until it is on disk. A second call counts
+        only if more has arrived since.
 
-        Whatever the client sees behind this is acknowledged. Its next request is handed over behind
-        it, too, so that it finds its own past.
+        Everything the client sees after this is on disk. Its next request is handed over later, so
+        that request finds this turn.
         """
         handing = self.end_later(outcome)
         await self._wait(handing)
@@ -191,14 +190,14 @@ class Record:
         if self._beside is not None:  # the next call builds on it
             await self._until_kept(self._beside)
         if not handing.done() or (self._committing is not None and not self._committing.done()):
-            self._say_late()
+            self._report_late()
 
     def end_later(self, outcome: Outcome) -> asyncio.Task[None]:
-        """The same, while nobody waits for it. Done when it is handed over."""
+        """The same without waiting. The task is done when the reply is handed over."""
         return self._machine.background.spawn(self._end(outcome), KEEPING)
 
-    def _say_late(self) -> None:
-        """The call goes on before it is on disk, and says so once."""
+    def _report_late(self) -> None:
+        """Report once that the call goes on before it is on disk."""
         keeper = self._machine.keeper
         seconds = _PATIENCE_SECONDS * self._machine.config.patience
         lateness = f"not on disk within {seconds:.0f} s; kept as soon as the store takes it"
@@ -211,11 +210,11 @@ class Record:
     async def _until_kept(
         self, keeping: asyncio.Future[TurnRef | None] | asyncio.Task[None]
     ) -> None:
-        """Waits for a commit, but not for a store that is known to be down or stuck."""
+        """Wait for a commit, but not for a store that is known to be down or stuck."""
         if not keeping.done() and not self._machine.keeper.trouble:
             await self._wait(keeping)
 
-    async def _wait(self, work: _Waited) -> None:
+    async def _wait(self, work: _Commit) -> None:
         now = asyncio.get_running_loop().time
         begun = now()
         left = self._patience - (begun - self._stopped if self._stopped is not None else 0.0)
@@ -230,7 +229,7 @@ class Record:
                 if is_handed and not self._given_up:
                     await self._hand_reply_over(outcome)
         except Exception as error:
-            # fail open: the reply has come, and nothing of ours may stand in its way
+            # fail open: nothing of ours may hold up a reply that has come
             self.bypassed(f"a fault of ours: {type(error).__name__}")
 
     async def _hand_reply_over(self, outcome: Outcome) -> None:
@@ -241,12 +240,12 @@ class Record:
             self.bypassed(f"a reply of {self._size >> 20} MiB was kept only in part")
             outcome = Outcome.BROKEN
         raw = b"".join(self._got)
-        # What is packed may hold any number of bytes.
+        # A compressed body may unpack to any size.
         packed = self._header(b"content-encoding").lower() not in ("", "identity")
         body, reply = await off_loop(MOST if packed else len(raw), self._read, raw)
         self.reply = reply
         status = self._response.status if self._response else 0
-        now, judged = self._machine.clock(), _judged(outcome, status, reply)
+        now, judged = self._machine.clock(), _judge_outcome(outcome, status, reply)
         ended = ReplyReceived(self.sent.opened.id, now, judged, status, body, reply)
         before, self._beside_reply = self._beside_reply, []
         group = (*before, ended, *self._closed_with(reply)) if first else (ended,)
@@ -289,7 +288,7 @@ class Record:
             try:
                 await keeping
             except HotsetError as error:
-                if not self._given_up:  # otherwise it has been told
+                if not self._given_up:  # otherwise it is reported already
                     self.bypassed(f"store: {error}")
 
     def _hand_over(self, *deposits: Deposit) -> asyncio.Future[CommitReceipt] | None:
@@ -319,11 +318,11 @@ class Record:
         main: RequestReceived | ReplyReceived,
         group: Sequence[Deposit],
     ) -> CommitReceipt | None:
-        """What was handed over is on disk, or it is told why not."""
+        """Wait until the deposits are on disk; reports why if they cannot be."""
         try:
             return await self._or_alone(keeping, main, group)
         except NotFound:
-            return None  # the reply of a request that could not be kept: that has been told
+            return None  # the reply of a request that could not be kept: reported already
         except HotsetError as error:
             self._given_up = True
             self.bypassed(f"store: {error}")
@@ -335,7 +334,7 @@ class Record:
         main: RequestReceived | ReplyReceived,
         group: Sequence[Deposit],
     ) -> CommitReceipt:
-        """A request or a reply is kept also where something beside it cannot be."""
+        """Wait for the group; if it fails, keep the request or reply without what was beside it."""
         try:
             return await keeping
         except HotsetError as error:
@@ -354,13 +353,13 @@ class Record:
 
 
 def _header_text(reason: str) -> bytes:
-    """One line of plain ASCII, whatever an error's text may quote."""
+    """The reason as one line of plain ASCII, whatever an error's text quotes."""
     plain = "".join(each if " " <= each <= "~" else "?" for each in reason)
     return plain[:_LONGEST_REASON].encode()
 
 
-def _judged(outcome: Outcome, status: int, reply: Reply) -> Outcome:
-    """A reply is done when the provider said so, not when its connection closed."""
+def _judge_outcome(outcome: Outcome, status: int, reply: Reply) -> Outcome:
+    """The outcome by the provider's word: a closed connection alone is no good end."""
     if outcome is not Outcome.DONE:
         return outcome
     if status >= 400:
@@ -369,7 +368,7 @@ def _judged(outcome: Outcome, status: int, reply: Reply) -> Outcome:
 
 
 def _log_turn(ref: TurnRef, ended: ReplyReceived, asked_at: float) -> None:
-    """One line a turn, by numbers alone."""
+    """Log one line a turn, with numbers only."""
     usage = ended.reply.usage
     _log.info(
         "%s turn %d  %s %d  %d tokens in (%d cached), %d out  %.1f s",

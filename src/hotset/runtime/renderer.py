@@ -1,5 +1,5 @@
-"""From a plan to bytes: every page in its form, what the client never saw, our tools; held to the
-provider's rules."""
+"""Renders a plan to bytes: every page in its form, the hidden messages, our tools; checked against
+the provider's rules."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from hotset.nouns.message import DialectName, Message, Request, ToolSpec
 from hotset.nouns.page import Chain
 from hotset.nouns.window import WHOLE, Hidden, Shown, Spot
 
-_STANDS_IN = Chain("stands in")
-"""The chain of a message that is ours: nothing is hidden around it."""
+_REPLACEMENT = Chain("replacement")
+"""The chain of a message of ours: nothing is hidden around it."""
 
 _MOST_REWRITTEN = 32 << 20
-"""Changed messages that are held on to: those of some dozen long sessions."""
+"""Bytes of rewritten messages that are cached: those of some dozen long sessions."""
 
 _Words = tuple[tuple[int, bytes], ...]
 _Key = tuple[DialectName, bytes, _Words | None]
-"""What was said by whom, and what is said instead; None where it is a message of our own."""
+"""The original message and its new texts; None for a message of our own."""
 
 
 class Unplanned(HotsetError):
-    """The request goes out as it came."""
+    """The request goes out unchanged."""
 
 
 class Forbidden(Unplanned):
-    """The plan would have broken a rule of the provider's: a fault of ours."""
+    """The plan would have broken a rule of the provider: a fault of ours."""
 
 
 class Renderer:
-    """Safe to use from several threads."""
+    """Renders requests as planned. Thread-safe."""
 
     def __init__(self) -> None:
         self._rewriter = MessageRewriter()
@@ -56,7 +56,7 @@ class Renderer:
         if specs:
             body = dialect.offer(body, specs)
         if body != own.raw:
-            _hold_to_the_rules(outgoing, own, links, hidden, specs=specs, dialect=dialect)
+            _check_rules(outgoing, own, links, hidden, specs=specs, dialect=dialect)
         return outgoing, body
 
     def _as_planned(
@@ -67,7 +67,7 @@ class Renderer:
         hidden: Mapping[Chain, Hidden],
         dialect: Dialect,
     ) -> Request:
-        """The request with every page in its form, and with what the client never saw."""
+        """The request with every page in its form, and with the hidden messages."""
         touched = {spot.chain for spot, row in shown.items() if row.text or spot.position == WHOLE}
         if not touched and not hidden:
             return own
@@ -83,19 +83,19 @@ class Renderer:
                     self._rewriter.rewrite(each, shown, dialect) if is_touched else each.message
                 )
             elif gone.text and each.chain not in composed:
-                composed.add(each.chain)  # two reasoning items that say the same have one chain
+                composed.add(each.chain)  # two reasoning items with equal content share a chain
                 message = self._rewriter.compose(gone.text, dialect)
-                kept.append(Link(message, each.parent, _STANDS_IN))
+                kept.append(Link(message, each.parent, _REPLACEMENT))
                 messages.append(message)
         changed = replace(own, messages=tuple(messages))
         return dialect.reveal(changed, kept, hidden) if hidden else changed
 
 
 class MessageRewriter:
-    """Safe to use from several threads."""
+    """Rewrites messages, with a cache. Thread-safe."""
 
     def __init__(self) -> None:
-        self._said: Lru[_Key, Message] = Lru(weight=_MOST_REWRITTEN)
+        self._messages: Lru[_Key, Message] = Lru(weight=_MOST_REWRITTEN)
 
     def rewrite(self, link: Link, shown: Mapping[Spot, Shown], dialect: Dialect) -> Message:
         message = link.message
@@ -104,28 +104,28 @@ class MessageRewriter:
             for position in range(len(message.parts))
             if (row := shown.get(Spot(link.chain, position))) is not None and row.text
         )
-        said = self._once(
+        rewritten = self._once(
             (dialect.name, message.raw, words), lambda: _rewrite(message, words, dialect)
         )
-        return replace(said, span=message.span)
+        return replace(rewritten, span=message.span)
 
     def compose(self, text: bytes, dialect: Dialect) -> Message:
-        """A message of our own, which stands in place of others from now on."""
+        """A message of our own, which replaces others from now on."""
         return self._once((dialect.name, text, None), lambda: dialect.say(text.decode()))
 
     def _once(self, key: _Key, make: Callable[[], Message]) -> Message:
-        said = self._said.get(key)
-        if said is None:
-            said = make()
-            self._said.put(key, said, len(key[1]) + len(said.raw))
-        return said
+        message = self._messages.get(key)
+        if message is None:
+            message = make()
+            self._messages.put(key, message, len(key[1]) + len(message.raw))
+        return message
 
 
 def _rewrite(message: Message, words: _Words, dialect: Dialect) -> Message:
     try:
         return dialect.reword(message, dict(words))
     except ValueError:
-        pass  # one of the parts has a form that its provider fixes: it is shown whole, every time
+        pass  # the provider fixes the form of one of the parts: that part is always shown whole
     for position, text in words:
         try:
             message = dialect.reword(message, {position: text})
@@ -134,7 +134,7 @@ def _rewrite(message: Message, words: _Words, dialect: Dialect) -> Message:
     return message
 
 
-def _hold_to_the_rules(
+def _check_rules(
     outgoing: Request,
     own: Request,
     links: Sequence[Link],
@@ -143,13 +143,13 @@ def _hold_to_the_rules(
     specs: Sequence[ToolSpec],
     dialect: Dialect,
 ) -> None:
-    """Raises `Forbidden` where the provider would refuse what we made of the client's request."""
+    """Raises `Forbidden` if the provider would refuse what we made of the client's request."""
     original = dialect.reveal(own, links, hidden) if hidden else own
     ours = dialect.declared(specs)
     broken = dialect.check(
         replace(outgoing, tools=(*outgoing.tools, *ours)),
         replace(original, tools=(*original.tools, *ours)),
     )
-    # A rule that the client's own request breaks as well is between it and the provider.
+    # A rule that the client's own request breaks as well is not our concern.
     if broken and (first := beyond(broken, dialect.check(own))) is not None:
         raise Forbidden(f"rule {first.invariant} at {first.where}")

@@ -1,5 +1,5 @@
-"""The bytes of requests and replies: compressions, and the end of a stream that is held until it is
-on disk."""
+"""The bytes of requests and replies: compression, and the end of a stream, which is held until it
+is on disk."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from hotset.dialects.port import Dialect, Mark
 from hotset.dialects.sse import Frames
 
 MOST = 64 << 20
-"""Bytes of a body that we are willing to read; what is larger passes through unread."""
+"""Bytes of a body that we read at most; a larger one passes through unread."""
 
 _OF_ITS_FORM = frozenset((b"content-encoding", b"content-length"))
 _STEP = 1 << 20
 _MOST_CODINGS = 2
 
 _MOST_MEMBERS = 4096
-"""Gzip members or zstd frames, one behind the other, in a body. The usual writers make one,
-parallel ones one for each 64 KiB."""
+"""Gzip members or zstd frames in a body. The usual writers make one, parallel ones make one for
+each 64 KiB."""
 
 _LEAST_FED, _MOST_FED = 1 << 8, 1 << 16
 """Bytes of input at a time, doubled from the first to the second within a member: what a member
-leaves over is copied, and must not be longer than the member. With all of the body fed at once, 9.7
+leaves over is copied, and must not be longer than the member. With the whole body fed at once, 9.7
 KB of small members inside a gzip body took minutes."""
 
 _WINDOW_LOG = (
@@ -49,7 +49,7 @@ def _goes_on() -> bool:
 
 
 def decode(body: bytes, encoding: str, stopped: Callable[[], bool] = _goes_on) -> bytes:
-    """The body without its transfer compression, in time linear in what it unpacks to.
+    """The body without its compression, in time linear in its unpacked size.
 
     Raises `Malformed` for a coding we cannot read, a body that breaks it, one that is larger than
     `MOST` or in too many pieces, and once `stopped` says so.
@@ -76,7 +76,7 @@ async def decode_off_loop(body: bytes, encoding: str) -> bytes:
 
 
 def salvage(body: bytes, encoding: str) -> bytes:
-    """As much of a body as can be read: a reply that broke off is still worth keeping."""
+    """As much of a body as can be decoded: a reply that broke off is still worth keeping."""
     try:
         return decode(body, encoding)
     except Malformed:
@@ -92,8 +92,8 @@ def salvage(body: bytes, encoding: str) -> bytes:
     return bytes(got[:MOST]) or body
 
 
-async def plain(response: Response) -> Response:
-    """The same reply without compression, and without the headers that speak of its form.
+async def decompress_reply(response: Response) -> Response:
+    """The same reply without compression, and without the headers that describe its encoding.
 
     Replies that we look into are asked for uncompressed; one that is compressed all the same is
     read whole first.
@@ -104,10 +104,10 @@ async def plain(response: Response) -> Response:
     )
     if coding.lower() in ("", "identity"):
         return Response(response.status, headers, response.chunks)
-    return Response(response.status, headers, _decoded(response, coding))
+    return Response(response.status, headers, _decode_chunks(response, coding))
 
 
-async def _decoded(response: Response, coding: str) -> AsyncIterator[bytes]:
+async def _decode_chunks(response: Response, coding: str) -> AsyncIterator[bytes]:
     body = bytearray()
     async for chunk in response.chunks:
         body += chunk
@@ -115,7 +115,7 @@ async def _decoded(response: Response, coding: str) -> AsyncIterator[bytes]:
             raise UpstreamFailed(f"the reply cannot be unpacked: it has more than {MOST >> 20} MiB")
     try:
         yield await decode_off_loop(bytes(body), coding)
-    except Malformed as error:  # half of it would look whole to the client
+    except Malformed as error:  # half of it would look complete to the client
         raise UpstreamFailed(f"the reply cannot be unpacked: {error}") from error
 
 
@@ -133,14 +133,16 @@ def _join(pieces: Iterator[bytes], coding: str, stopped: Callable[[], bool]) -> 
 def _unpack(body: bytes, coding: str) -> Iterator[bytes]:
     match coding:
         case "gzip" | "x-gzip":
-            return _members(body, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), _inflated)
+            return _members(body, lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), _inflate)
         case "deflate":
             # Servers disagree on whether deflate has a zlib header; the first byte tells.
             window = zlib.MAX_WBITS if body[:1] == b"\x78" else -zlib.MAX_WBITS
-            return _members(body, lambda: zlib.decompressobj(window), _inflated)
+            return _members(body, lambda: zlib.decompressobj(window), _inflate)
         case "zstd":
             options: dict[int, int] = {zstd.DecompressionParameter.window_log_max: _WINDOW_LOG}
-            return _members(body, lambda: zstd.ZstdDecompressor(options=options), _unframed)
+            return _members(
+                body, lambda: zstd.ZstdDecompressor(options=options), _decompress_frames
+            )
         case _:
             raise Malformed(f"content coding {coding[:20]!r} is not one that hotset reads")
 
@@ -148,7 +150,7 @@ def _unpack(body: bytes, coding: str) -> Iterator[bytes]:
 def _members(
     body: bytes, begin: Callable[[], Any], feed: Callable[[Any, memoryview], Iterator[bytes]]
 ) -> Iterator[bytes]:
-    """What all members of a body hold, one behind the other."""
+    """The contents of all members of a body, in order."""
     view, at, members = memoryview(body), 0, 0
     try:
         while at < len(view):
@@ -166,7 +168,7 @@ def _members(
         raise Malformed("the body is not what its content-encoding says") from error
 
 
-def _inflated(unpacker: Any, piece: bytes | memoryview) -> Iterator[bytes]:
+def _inflate(unpacker: Any, piece: bytes | memoryview) -> Iterator[bytes]:
     while True:
         yield (out := unpacker.decompress(piece, _STEP))
         piece = unpacker.unconsumed_tail
@@ -174,32 +176,32 @@ def _inflated(unpacker: Any, piece: bytes | memoryview) -> Iterator[bytes]:
             return
 
 
-def _unframed(unpacker: Any, piece: memoryview) -> Iterator[bytes]:
+def _decompress_frames(unpacker: Any, piece: memoryview) -> Iterator[bytes]:
     yield unpacker.decompress(piece, _STEP)
     while not unpacker.eof and not unpacker.needs_input:
         yield unpacker.decompress(b"", _STEP)
 
 
 REST_SECONDS = 1.0
-"""How long the rest of a stream (counts, an end mark) may take behind the event that told how the
-reply ended."""
+"""How long the rest of a stream (counts, an end mark) may take after the event that ends the
+reply."""
 
 _FIRST_EVENT = 64 << 10
-"""Bytes without a single event: then it is no event stream, whatever its type says."""
+"""After this many bytes without an event it is no event stream, whatever its type says."""
 
 _MOST_AT_ONCE = 4 << 20  # a chunk has 128 KiB at most, and events pack to a tenth
 
 
 class StreamTail:
-    """Feed it a reply's bytes as they come; it gives back those that may go to the client now.
+    """Takes a reply's bytes as they arrive and returns those that may go to the client now.
 
-    Events go as soon as they are whole; half an event says nothing to a client. From the one on
-    that tells how the reply ended, everything is held until `release`. Where the reply goes on
-    behind it, it was no end.
+    Events are released once they are complete; half an event says nothing to a client. From the
+    event that ends the reply on, everything is held until `release`. If the reply continues after
+    it, that was not the end.
 
-    A compressed stream is unpacked beside the relay, to see its events: its bytes go as they came,
-    up to the last of them that ends an event. In one that cannot be read at all the latest bytes
-    are always held: they may be the end.
+    A compressed stream is also unpacked, to see its events: its bytes go out as they came, up to
+    the last one that completes an event. If a stream cannot be decoded at all, its latest bytes are
+    always held: they may be the end.
     """
 
     def __init__(self, dialect: Dialect, coding: str) -> None:
@@ -211,13 +213,13 @@ class StreamTail:
         self._has_events = False
         self._is_opaque = False
         self.is_stopped = False
-        """How the reply ended has come, and is held."""
+        """The event that ends the reply has arrived, and is held."""
         self.is_whole = False
-        """Its end mark has come, and is held."""
+        """The end mark has arrived, and is held."""
 
     @property
     def is_plain(self) -> bool:
-        """Its events are there as they are: a comment can stand between them."""
+        """Its events are uncompressed: a comment can go between them."""
         return self._unpacker is None and not self._is_opaque
 
     def feed(self, chunk: bytes) -> bytes:
@@ -235,14 +237,13 @@ class StreamTail:
         )
 
     def release(self) -> bytes:
-        """Everything that is held; what comes behind it is held only where it tells an end
-        again."""
+        """Everything that is held; later bytes are held only if they end the reply again."""
         self.is_stopped = self.is_whole = False
         held, self._held = b"".join(self._held), []
         return held
 
     def rest(self) -> bytes:
-        """The stream has ended: everything that is left of it."""
+        """Everything that is left when the stream has ended."""
         half = self._frames.rest() if self._unpacker is None else None
         return self.release() + (half.raw if half is not None else b"")
 
@@ -264,7 +265,7 @@ class StreamTail:
         return shown if self.is_stopped or self._frames.has_half else shown + self.release()
 
     def _note(self, mark: Mark) -> bytes:
-        """Gives what was held where it turns out that the reply goes on."""
+        """Record an event's mark; returns what was held if the reply turns out to continue."""
         self._has_events = True
         shown = self.release() if self.is_stopped and Mark.MORE in mark else b""
         if mark & (Mark.STOP | Mark.LAST):
@@ -278,11 +279,11 @@ class StreamTail:
         return shown
 
 
-async def patiently(
+async def chunks_with_timeout(
     chunks: AsyncIterator[bytes], is_stopped: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
-    """The chunks as they come, and an empty one where the reply has told how it ended and its rest
-    keeps the client waiting."""
+    """The chunks as they arrive, and an empty one if the reply has ended but the rest of its stream
+    is late."""
     loop = asyncio.get_running_loop()
     reading: asyncio.Future[bytes | None] | None = None
     until: float | None = None
@@ -309,21 +310,22 @@ async def patiently(
 
 
 def _unpacker(coding: str) -> Callable[[bytes], bytes] | None:
-    """None where nothing is packed. What it raises says that the stream cannot be read."""
+    """An incremental decoder; None if the coding is identity. It raises if the stream cannot be
+    decoded."""
     match coding.lower().strip():
         case "" | "identity":
             return None
         case "gzip" | "x-gzip":
-            return partial(_unpacked, zlib.decompressobj(16 + zlib.MAX_WBITS))
+            return partial(_unpack_chunk, zlib.decompressobj(16 + zlib.MAX_WBITS))
         case "deflate":
-            return partial(_unpacked, zlib.decompressobj())
+            return partial(_unpack_chunk, zlib.decompressobj())
         case "zstd":
-            return partial(_unpacked, zstd.ZstdDecompressor())
+            return partial(_unpack_chunk, zstd.ZstdDecompressor())
         case _:
-            return partial(_unpacked, None)
+            return partial(_unpack_chunk, None)
 
 
-def _unpacked(unpacker: Any, chunk: bytes) -> bytes:
+def _unpack_chunk(unpacker: Any, chunk: bytes) -> bytes:
     if unpacker is None or unpacker.eof:
         raise ValueError("a coding that we cannot read, or something behind its end")
     text: bytes = unpacker.decompress(chunk, _MOST_AT_ONCE)

@@ -1,8 +1,8 @@
 """Answers `retrieve_context`, `search_history` and `get_turn_range` from the sources, within their
-budgets.
+token budgets.
 
-An answer never raises for what was asked or for what the store holds: a model that asks for the
-wrong thing reads what to ask instead.
+An answer never raises because of its arguments or of what the store holds: a model that asks for
+the wrong thing reads what to ask instead.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from hotset.window.slice import Count
 from hotset.window.slice.fit import clipped
 
 Reader = Callable[[str, Store], SourceText | None]
-"""The `read` of a source."""
+"""The `read` method of a source."""
 
 SECONDS = 1.0
-"""How long a search may look; a model waits for it, and a person for the model."""
+"""How long a search may take; a model waits for it, and a person for the model."""
 
 
 def answer(
@@ -56,10 +56,10 @@ def answer(
     sees: bool = False,
     patience: float = 1.0,
 ) -> Retrieved:
-    """The answer for the model, of at most `call.max_tokens`. Without an index the store itself is
-    looked through; `readers` are the sources' own.
+    """The answer for the model, of at most `call.max_tokens`. Without an index the store is
+    scanned; `readers` read ids of the sources.
 
-    `sees` says that images can be given along with the text, and that the model can look at them.
+    `sees` says that the model can look at images, and that they can be sent along with the text.
     """
     deadline = Deadline(clock, clock() + seconds * patience, patience)
     try:
@@ -88,7 +88,7 @@ def answer(
 
 
 def _own_text(id: str, readers: Sequence[Reader], store: Store) -> SourceText | None:
-    """What a source has under an id of its own."""
+    """The text that a source has under an id of its own."""
     texts = (read(id, store) for read in readers) if id else ()
     return next((text for text in texts if text is not None), None)
 
@@ -102,8 +102,8 @@ def event_of(
     *,
     refault: bool = False,
 ) -> Event:
-    """The audit's event of a retrieval: what was asked for by name, never what it said."""
-    # What a model makes up is content, so only an id that was found is named.
+    """The audit event of a retrieval: with the id that was asked for, never with content."""
+    # An id that a model made up is content, so only one that was found is logged.
     named = call.id if isinstance(call, Retrieve) and got is not None and got.found else ""
     detail: dict[str, str | int | float] = {
         "tool": tool,

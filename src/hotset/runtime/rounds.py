@@ -1,5 +1,5 @@
-"""Page faults: the model asks for what left its window, or calls a tool of ours, and goes on in
-another round of the same turn. The client sees none of it."""
+"""Page faults: the model asks for something that left its window, or calls a tool of ours, and
+continues in another round of the same turn. The client sees none of it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from hotset.window.retrieval_tools import OUR_TOOLS, parse_call
 from hotset.window.toolbox_tools import FIND
 
 MOST_ROUNDS = 4
-"""How often a turn is given back what left: a model that still asks then would ask for ever."""
+"""How many rounds of retrieval a turn gets: a model that still asks then would ask forever."""
 
 MOST_USES = 12
-"""How often it may find and use tools of the toolbox: what is done with several takes several
-rounds."""
+"""How many rounds a turn may find and use tools of the toolbox: work with several tools takes
+several rounds."""
 
 _LIMITS = {True: (MOST_USES, "use of the toolbox"), False: (MOST_ROUNDS, "retrieval")}
 
 _LEAST = 100
-"""Tokens that an answer may have in any case: room to say what there is, and how to ask for
+"""Tokens that an answer may have in any case: enough to say what there is, and how to ask for
 less."""
 
 _KEEP_SECONDS = 2.0
-"""How long a tool's result waits to be on disk before a part of it is shown."""
+"""How long a tool's result may take to reach the disk before a part of it is shown."""
 
 _LAST = "\n[hotset: last {} of this turn; go on with what you have]"
 _SORRY = "[hotset: not available; run the original tool call again]"
@@ -50,7 +50,7 @@ _LOST = "[hotset: answer lost; the tool may have run: check before you call it a
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The answer to one call, and what is to be known of it."""
+    """The answer to one call, with its deposits and counts."""
 
     answer: Answer
     owner: Source | None = None
@@ -66,8 +66,8 @@ async def answer_round(
     log: Callable[..., None],
     machine: Machine,
 ) -> SentRounds:
-    """The turn with the round that has just come, and with its answers where it asks us for
-    something; its `call` goes on with them where the latest round says `goes_on`.
+    """The turn with the round that has just come, and with our answers if it calls our tools. If
+    the latest round `goes_on`, `call` is the follow-up with those answers.
 
     `log` keeps deposits at once.
     """
@@ -91,14 +91,14 @@ async def answer_round(
         if each.owner is not None and each.answer.tools:
             found += each.answer.tools
             sent.own.also(each.answer.tools, each.owner)
-    if len(before) + 1 == most:  # which only words can tell
+    if len(before) + 1 == most:  # only text can tell the model
         last = answers[-1]
         text = last.text + _LAST.format(what)
         answers[-1] = replace(last, text=text, tools=last.tools if last.searched else ())
     answered = AnsweredRound(
         asked,
         sent.opened.dialect.answer(answers),
-        # Otherwise the client answers its own calls; ours are answered beside them when it does.
+        # Otherwise the client answers its own calls first; our answers join its next request.
         goes_on=asked.asks,
         faults=sum(each.fault for each in results),
         refaults=sum(each.refault for each in results),
@@ -109,7 +109,8 @@ async def answer_round(
 
 
 def body_of(sent: SentRounds) -> bytes:
-    """The request of the latest round: the turn's own, with everything that was said since."""
+    """The request body of the latest round: the turn's own messages, and all that were added
+    since."""
     planned, dialect = sent.planned, sent.opened.dialect
     words = {name: words_for(each) for name, each in sent.found.items()}
     raws = (dialect.spell_out(raw, words) if sent.in_words else raw for raw in sent.grown)
@@ -122,31 +123,31 @@ def body_of(sent: SentRounds) -> bytes:
 
 
 def usages_of(sent: SentPlan, reply: Reply, price: Callable[[], Price]) -> list[Usage]:
-    """What each round came to: as the provider counted it, and where it reported nothing as we
-    do."""
+    """The usage of each round: as the provider counted it, or our estimate where it reported
+    none."""
     usages = [each.round.usage for each in sent.rounds]
-    said = [each.round.raws for each in sent.rounds]
+    raws = [each.round.raws for each in sent.rounds]
     if not usages:  # a turn that had no rounds to look into
-        usages, said = [reply.usage], [tuple(message.raw for message in reply.messages)]
+        usages, raws = [reply.usage], [tuple(message.raw for message in reply.messages)]
     if Usage() not in usages:
         return usages
     counted, estimate, scale = list[Usage](), sent.planned.bill.sent, _scale(sent.planned)
     before, prompt = 0, estimate.prompt
     for number, reported in enumerate(usages):
-        parts = [part for raw in said[number] for part in sent.opened.dialect.understand(raw).parts]
+        parts = [part for raw in raws[number] for part in sent.opened.dialect.understand(raw).parts]
         output = round(scale * sum(tokens.count(part.content) for part in parts))
         own = charge(price(), prompt, before) if number else estimate
         counted.append(
             reported if reported != Usage() else replace(own, output=output, estimated=True)
         )
         answers = (sent.rounds[number].answers or ()) if sent.rounds else ()
-        grown = sum(map(weigh, (*said[number], *answers)))
+        grown = sum(map(weigh, (*raws[number], *answers)))
         before, prompt = prompt, prompt + round(scale * grown)
     return counted
 
 
 def working_rounds(sent: SentPlan) -> list[int]:
-    """Which rounds read a tool's result: a client that has the tool without us pays for them,
+    """The rounds that read a tool's result: a client that has the tool without us pays for them,
     too."""
     return [
         number
@@ -166,7 +167,7 @@ def sum_usages(usages: Sequence[Usage]) -> Usage:
 
 
 def _scale(planned: PlannedTurn) -> float:
-    """The provider's tokens for one of ours."""
+    """Provider tokens per token of ours."""
     return planned.bill.sent.prompt / planned.estimated if planned.estimated else 1.0
 
 
@@ -215,7 +216,7 @@ async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machin
         answer = Answer(call.id, f"[hotset: {error}]", failed=True)
         return _Result(answer, deposits=(event,), fault=True)
     except Exception as error:
-        # fail open: the model is told, and goes on without
+        # fail open: the model reads that it failed, and continues
         doing = "using a tool" if owner is not None else "bringing back"
         reason: dict[str, str | int | float] = {"reason": f"{doing} failed: {type(error).__name__}"}
         event = Event("Bypassed", scene.now, scene.here.session, scene.here.turn, reason)

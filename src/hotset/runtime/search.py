@@ -1,5 +1,4 @@
-"""One search over every source: pages, code, memories and tools as hits whose scores can be
-compared."""
+"""One search over every source: pages, code, memories and tools, with comparable scores."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from hotset.sources.port import Source
 
 
 def merge_hits(groups: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
-    """One list, best first. Scores of different sources say nothing about each other, so each is a
-    share of its best."""
+    """One list, best first. Scores of different sources cannot be compared, so each is divided by
+    its source's best."""
     scaled = [
         replace(hit, score=hit.score / best)
         for group in groups
@@ -23,7 +22,7 @@ def merge_hits(groups: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
 
 
 TextSearch = tuple[Source, Query]
-"""A source, and what it is asked."""
+"""A source and its query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +33,11 @@ class TextHits:
     lacking: frozenset[str]
     """Signals that did not answer in time."""
     note: str
-    """How the words were loosened, where nothing holds them as they were asked for."""
+    """How the query was loosened, if nothing matches it as it was asked."""
 
 
 def find_text(searches: Sequence[TextSearch]) -> TextHits:
-    """Hits of these sources by the strictest wording of their query that has any."""
+    """Hits of these sources for the strictest wording of their query that has any."""
     from hotset.index.analysis import wordings  # noqa: PLC0415 - numpy
 
     found = TextHits((), frozenset(), "")
@@ -46,7 +45,7 @@ def find_text(searches: Sequence[TextSearch]) -> TextHits:
         given = [source.find(replace(query, words=wording.words)) for source, query in searches]
         lacking = frozenset[str]().union(*(each.lacking for each in given))
         found = TextHits([each.hits for each in given], lacking, wording.note)
-        # Where "words" did not answer, it is not known whether anything holds the phrase.
+        # If "words" did not answer, it is unknown whether anything contains the phrase.
         if any(found.groups) or "words" in lacking:
             break
     return found

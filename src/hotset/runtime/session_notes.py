@@ -1,5 +1,5 @@
-"""What is remembered of a line between its requests: how its provider counts, which replies go on
-elsewhere, which tools were found."""
+"""Notes on a line between its requests: how its provider counts tokens, how its replies are
+continued, which tools were found."""
 
 from __future__ import annotations
 
@@ -27,32 +27,31 @@ from hotset.window.calibrate import Calibration, from_numbers, prior
 from hotset.window.deferred_tools import words_for
 
 _CALIBRATION = Space("calibration")
-"""By model."""
+"""Keyed by model."""
 
 _WORTH_KEEPING = 0.002
-"""A change of the ratio that would move the edge of a window of 128,000 tokens by 250: less makes
-no other plan."""
+"""A change of the ratio that would move the edge of a window of 128,000 tokens by 250: a smaller
+one does not change any plan."""
 
 _MOST_MODELS = 256
 
 
 def ratio_at(model: str, store: Store, as_of: TurnRef) -> float:
-    """What our count was multiplied by when this turn was planned."""
-    return _kept(model, store, as_of).ratio
+    """The factor applied to our count when this turn was planned."""
+    return _read_calibration(model, store, as_of).ratio
 
 
 class Calibrations:
-    """The ratio of each model, learned and kept. Safe to use from several threads."""
+    """The ratio of each model, learned and kept. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, Calibration] = {}
         self._kept: dict[str, float] = {}
-        """For each model, the ratio that is in the store."""
+        """The ratio that is in the store, by model."""
         self._lock = Lock()
 
     def knows(self, model: str) -> bool:
-        """Was this model asked for before? Then its ratio is at hand, without a look into the
-        store."""
+        """True if this model's ratio is in memory."""
         with self._lock:
             return model in self._known
 
@@ -64,11 +63,11 @@ class Calibrations:
         return known.ratio
 
     def observed(self, model: str, estimated: int, reported: Usage) -> NoteWritten | None:
-        """Learns from what a provider counted for a prompt; gives the note to be kept where that
-        made a difference."""
-        told = reported.input + reported.cache_read + reported.cache_write
+        """Learn from the provider's count of a prompt; returns the note to keep if that changed the
+        ratio noticeably."""
+        counted = reported.input + reported.cache_read + reported.cache_write
         with self._lock:
-            now = self._known.get(model, prior(model)).observed(estimated, told)
+            now = self._known.get(model, prior(model)).observed(estimated, counted)
             self._know(model, now)
             if abs(now.ratio - self._kept.get(model, prior(model).ratio)) < _WORTH_KEEPING:
                 return None
@@ -76,7 +75,7 @@ class Calibrations:
         return NoteWritten(_CALIBRATION, model, msgspec.json.encode(now.as_numbers()))
 
     def _read(self, model: str, store: Store) -> Calibration:
-        found = _kept(model, store)
+        found = _read_calibration(model, store)
         with self._lock:
             self._know(model, found)
             self._kept[model] = found.ratio
@@ -89,7 +88,7 @@ class Calibrations:
         self._known[model] = calibration
 
 
-def _kept(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
+def _read_calibration(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
     note = store.notes(_CALIBRATION, [model], as_of).get(model)
     return from_numbers(
         msgspec.json.decode(note.value or b"{}", type=dict[str, float]) if note is not None else {},
@@ -98,34 +97,34 @@ def _kept(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration
 
 
 _RESPONSE = Space("response")
-"""By the id that the client saw."""
+"""Keyed by the id that the client saw."""
 
 _MOST = 4096
 
 
-class _Continued(msgspec.Struct, frozen=True):
+class _Continuation(msgspec.Struct, frozen=True):
     last: str
-    """The id that the provider goes on from."""
+    """The id that the provider continues from."""
     answers: tuple[str, ...]
-    """What it still has to be given: answers to our calls."""
+    """Answers to our calls that it does not have yet."""
 
 
 class Resuming:
-    """What stands behind the ids that clients saw."""
+    """Maps the reply ids that clients saw to the provider's latest ones."""
 
     def __init__(self) -> None:
-        self._known: Lru[str, _Continued] = Lru(count=_MOST)
+        self._known: Lru[str, _Continuation] = Lru(count=_MOST)
 
     def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> NoteWritten:
-        """The client saw `seen`; the provider goes on from `last`, and still has to be given these
-        answers to our calls."""
-        continued = _Continued(last, tuple(each.decode() for each in answers))
+        """Note that the client saw `seen`, but the provider continues from `last` and still needs
+        these answers to our calls."""
+        continued = _Continuation(last, tuple(each.decode() for each in answers))
         self._known.put(seen, continued)
         return NoteWritten(_RESPONSE, seen, msgspec.json.encode(continued))
 
     def body(self, request: Request, dialect: Dialect, store: Store) -> bytes | None:
-        """What to send for a request that continues such a reply; None where it goes out as it
-        is."""
+        """The body to send for a request that continues such a reply; None if it goes out
+        unchanged."""
         if not dialect.previous_field or not request.previous:
             return None
         known = self._known.get(request.previous)
@@ -134,7 +133,7 @@ class Resuming:
             and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous))
             is not None
         ):
-            known = msgspec.json.decode(note.value or b"", type=_Continued)
+            known = msgspec.json.decode(note.value or b"", type=_Continuation)
         return (
             resume(request, dialect, known.last, [each.encode() for each in known.answers])
             if known is not None
@@ -143,26 +142,26 @@ class Resuming:
 
 
 _FOUND = Space("found")
-"""By the message around which the answers that refer to them are hidden."""
+"""Keyed by the message around which the answers that refer to the tools are hidden."""
 
 _MOST_KNOWN = 2048
 
 Definitions = Mapping[str, ToolSpec]
-"""By name."""
+"""Tool definitions by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTools:
-    """What was found in a conversation so far."""
+    """The tools found in a conversation so far."""
 
     tools: tuple[ToolSpec, ...] = ()
-    """To be called by their own names, in the order in which they were found."""
+    """Callable by their own names, in the order in which they were found."""
     spelled: Mapping[Chain, Hidden] = field(default_factory=dict)
-    """What is hidden around these messages, in words."""
+    """The hidden messages around these chains, with the tools described in text."""
 
 
 class Deferrals:
-    """Safe to use from several threads."""
+    """Which upstreams accept deferred tools, and which tools were found. Thread-safe."""
 
     def __init__(self, config: Config) -> None:
         self._mode = config.tooling.deferred
@@ -170,20 +169,20 @@ class Deferrals:
             name: urlsplit(each.url).hostname or "" for name, each in config.upstreams.items()
         }
         self._refused: set[tuple[str, str]] = set()
-        """Upstreams and models that know no deferred tools."""
+        """Upstreams and models that do not support deferred tools."""
         self._known: Lru[Chain, Definitions] = Lru(count=_MOST_KNOWN)
-        """By the message around which the answers that refer to them are hidden."""
+        """Keyed by the message around which the answers that refer to the tools are hidden."""
 
     def allowed(self, request: Request, dialect: Dialect, upstream: str) -> bool:
-        """May tools be deferred in this request?"""
+        """True if tools may be deferred in this request."""
         taken = is_taken(self._mode, dialect.deferral, self._hosts.get(upstream, ""), request.model)
         return (
             taken and (upstream, request.model) not in self._refused and dialect.can_defer(request)
         )
 
     def refused(self, upstream: str, model: str) -> None:
-        """This upstream took a request without deferred tools, after it had refused it with
-        them."""
+        """Note that this upstream accepted a request without deferred tools after it had refused it
+        with them."""
         self._refused.add((upstream, model))
 
     def keep(self, hidden: Sequence[Hidden], found: Sequence[ToolSpec]) -> tuple[NoteWritten, ...]:
@@ -193,10 +192,10 @@ class Deferrals:
         rows = [each.chain for each in hidden]
         for chain in rows:
             self._known.put(chain, {each.name: each for each in found})
-        told = msgspec.json.encode(
+        definitions = msgspec.json.encode(
             [(each.name, each.description, each.parameters.decode()) for each in found]
         )
-        return tuple(NoteWritten(_FOUND, chain, told) for chain in rows)
+        return tuple(NoteWritten(_FOUND, chain, definitions) for chain in rows)
 
     def recalled(
         self,
@@ -207,10 +206,10 @@ class Deferrals:
         *,
         deferred: bool,
     ) -> FoundTools:
-        """What the answers that are hidden around these messages refer to; `deferred` says whether
-        the upstream takes that."""
+        """The tools that the hidden answers around these messages refer to; `deferred` says whether
+        the upstream accepts references."""
         rows = [hidden[each.chain] for each in links if each.chain in hidden]
-        referring = {row.chain: names for row in rows if (names := _referred(row, dialect))}
+        referring = {row.chain: names for row in rows if (names := _referred_tools(row, dialect))}
         if not referring:
             return FoundTools()
         defined = self._defined(list(referring), store)
@@ -219,61 +218,63 @@ class Deferrals:
         for chain, names in referring.items():
             there = defined.get(chain, {})
             if not deferred or not names <= there.keys():
-                spelled[chain] = spelled_out(hidden[chain], dialect, there)
+                spelled[chain] = spell_out_row(hidden[chain], dialect, there)
                 continue
             for name, each in there.items():
-                tools.setdefault(name, each)  # what was defined once keeps its place and its bytes
+                tools.setdefault(name, each)  # a definition keeps its place and its bytes
         return FoundTools(tuple(tools.values()), spelled)
 
     def _defined(self, chains: Sequence[Chain], store: Store) -> dict[Chain, Definitions]:
         found = self._known.get_many(chains)
         missing = [chain for chain in chains if chain not in found]
         notes = store.notes(_FOUND, missing) if missing else {}
-        read = {chain: _read(notes[chain]) for chain in missing if chain in notes}
+        read = {chain: _read_definitions(notes[chain]) for chain in missing if chain in notes}
         for chain, definitions in read.items():
             self._known.put(chain, definitions)
         return found | read
 
 
 def is_taken(mode: Deferring, deferral: Deferral | None, host: str, model: str) -> bool:
-    """True where tools may be deferred for this model, behind this host."""
+    """True if tools may be deferred for this model at this host."""
     if mode is not Deferring.AUTO or deferral is None:
         return mode is Deferring.ON
     return deferral.host == host.lower() and deferral.models.match(model) is not None
 
 
 def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str, ...]:
-    """The names of the tools that were found in a line when this turn was planned, in order."""
+    """The names of the tools that a line had found when this turn was planned, in order."""
     notes = store.notes(_FOUND, chains, turn)
     return tuple(
-        dict.fromkeys(tool for chain in chains if chain in notes for tool in _read(notes[chain]))
+        dict.fromkeys(
+            tool for chain in chains if chain in notes for tool in _read_definitions(notes[chain])
+        )
     )
 
 
-def spelled_out(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
-    """What is hidden around a message, in words."""
+def spell_out_row(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
+    """The hidden messages around a chain, with the tools described in text."""
     words = {name: words_for(each) for name, each in definitions.items()}
 
-    def said(raws: Iterable[bytes]) -> tuple[bytes, ...]:
+    def spell_out(raws: Iterable[bytes]) -> tuple[bytes, ...]:
         return tuple(dialect.spell_out(raw, words) for raw in raws)
 
     instead = dialect.spell_out(row.instead, words) if row.instead else b""
-    return replace(row, before=said(row.before), instead=instead, after=said(row.after))
+    return replace(row, before=spell_out(row.before), instead=instead, after=spell_out(row.after))
 
 
-def _referred(row: Hidden, dialect: Dialect) -> frozenset[str]:
+def _referred_tools(row: Hidden, dialect: Dialect) -> frozenset[str]:
     return frozenset(
         name for raw in (*row.before, *row.after) for name in dialect.loaded_tools(raw)
     )
 
 
-def _read(note: Note) -> Definitions:
+def _read_definitions(note: Note) -> Definitions:
     try:
         kept = msgspec.json.decode(note.value or b"", type=list[tuple[str, str, str]])
     except msgspec.DecodeError:
         return {}
     specs = (
-        ToolSpec(name, told, parameters.encode(), Loading.WHEN_FOUND)
-        for name, told, parameters in kept
+        ToolSpec(name, description, parameters.encode(), Loading.WHEN_FOUND)
+        for name, description, parameters in kept
     )
     return {each.name: each for each in specs}

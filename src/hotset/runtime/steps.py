@@ -1,5 +1,5 @@
-"""The steps of a walk that decide or keep something: plan, answer, spell out, hide, bill. Every one
-of them fails open."""
+"""The steps of a call that decide or keep something: plan, answer, spell out tools, hide, bill.
+Each of them fails open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.memory import Ending
 from hotset.nouns.message import Reply, Request, Usage
 from hotset.nouns.turn import Event, TurnId
-from hotset.runtime.background import Crowded, Late
+from hotset.runtime.background import Late, TooManyThreads
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
@@ -33,18 +33,18 @@ _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""
 
 _OUTCOME = b"x-hotset-outcome"
-"""In which a client can tell how the work before this request came out: success, partial,
+"""Header in which a client reports how the work before this request ended: success, partial,
 failure."""
 
 _ENDINGS = frozenset(Ending)
 
 PLACE_SECONDS = 2.0
-"""How long an answer to the model waits for its own turn to be on disk."""
+"""How long an answer to the model waits until its own turn is on disk."""
 
 
 async def plan_turn(record: Record, machine: Machine) -> None:
-    """Makes the call what it is to be; it stays the client's own where there is nothing to plan, or
-    where planning fails."""
+    """Plan the call and make its plan the call that goes out; it stays the client's own if there is
+    nothing to plan or planning fails."""
     opened = record.sent.opened
     request, store, headers = opened.request, machine.keeper.store, opened.call.headers
     if (outcome := header(headers, _OUTCOME).strip().lower()) in _ENDINGS:
@@ -53,29 +53,30 @@ async def plan_turn(record: Record, machine: Machine) -> None:
         return
     off = machine.config.off or header(headers, _SWITCH).strip().lower() == "off"
     if request.previous:
-        await _or_as_it_came(_resume(request, record, store, machine), record)
+        await _fail_open(_resume(request, record, store, machine), record)
     elif off:
-        # It goes out as it came: only the ledger wants a plan, and that can be made while the
-        # provider thinks.
-        counting = _or_as_it_came(_plan(request, record, store, machine, off=True), record)
+        # It goes out unchanged: only the ledger needs a plan, which is made while the provider
+        # works.
+        counting = _fail_open(_plan(request, record, store, machine, off=True), record)
         record.beside(machine.background.spawn(counting, "count what a call costs"))
     else:
-        await _or_as_it_came(_plan(request, record, store, machine, off=False), record)
+        await _fail_open(_plan(request, record, store, machine, off=False), record)
 
 
-async def _or_as_it_came(work: Awaitable[None], record: Record) -> None:
+async def _fail_open(work: Awaitable[None], record: Record) -> None:
+    """Await planning; on any failure the call stays as the client sent it."""
     try:
         await work
     except Forbidden as reason:
         record.bypassed(f"a plan that the provider would have refused: {reason}")
     except Unplanned:
         pass
-    except Crowded as error:
+    except TooManyThreads as error:
         record.bypassed(f"planning took too long: {error}")
     except TimeoutError:
         record.bypassed("planning took too long")
     except Exception as error:
-        # fail open: nothing of ours was sent, so the client's bytes go through as they are
+        # fail open: nothing of ours was sent, so the client's bytes go through unchanged
         record.bypassed(f"a fault of ours in planning: {type(error).__name__}")
 
 
@@ -97,7 +98,7 @@ async def _plan(
         quick = not off and planner.is_quick(request)
         planned = planning() if quick else await machine.bounded.of(opened.queue).run(planning)
     except Late as late:
-        if not off:  # what it decides holds from the next request on
+        if not off:  # the plan takes effect with the next request
             late.work.add_done_callback(planner.came_late)
         raise
     outgoing = _outgoing(opened.call, planned)
@@ -108,11 +109,14 @@ async def _plan(
         record.sent = SentRounds(opened, outgoing, planned, own=own)
     else:
         record.sent = SentPlan(opened, outgoing, planned)
-    if off:  # what went out as it came has no forms: its turn stays without a plan
+    if off:  # a request that went out unchanged has no forms: its turn has no plan
         return
     made = planned.plan
-    events = [*(each for each in kept if isinstance(each, Event)), *_evicted(planned, opened.id)]
-    notes = _of_turn((each for each in kept if not isinstance(each, Event)), opened.id)
+    events = [
+        *(each for each in kept if isinstance(each, Event)),
+        *_eviction_events(planned, opened.id),
+    ]
+    notes = _with_turn((each for each in kept if not isinstance(each, Event)), opened.id)
     behind = [HiddenKept(opened.id, planned.behind)] if planned.behind is not None else []
     record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
     machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
@@ -120,7 +124,7 @@ async def _plan(
 
 
 async def answer_turn(record: Record, asked: Round, machine: Machine) -> bool:
-    """Answers what the model asked us for; True where the turn goes on with another call."""
+    """Answer the calls of our tools; True if the turn continues with another upstream call."""
     sent = record.sent
     if not isinstance(sent, SentRounds):
         return False
@@ -128,15 +132,15 @@ async def answer_turn(record: Record, asked: Round, machine: Machine) -> bool:
         ref = await record.ref(PLACE_SECONDS) if asked.calls else None
         record.sent = sent = await answer_round(sent, asked, ref, record.at_once, machine)
     except Exception as error:
-        # fail open: the turn ends with what the client has seen of it
+        # fail open: the turn ends with what the client has seen
         record.bypassed(f"a fault of ours in bringing back: {type(error).__name__}")
         return False
     return sent.rounds[-1].goes_on
 
 
 async def spell_out_tools(record: Record, machine: Machine) -> ClientCall | None:
-    """The latest call again, for an upstream that refused it because it knows no deferred tools;
-    None where that fails."""
+    """The latest call again, for an upstream that refused it because it does not support deferred
+    tools; None if that fails."""
     sent = record.sent
     if not isinstance(sent, SentRounds):
         return None
@@ -146,15 +150,15 @@ async def spell_out_tools(record: Record, machine: Machine) -> ClientCall | None
         sent = replace(sent, planned=planned, in_words=True)
         record.sent = replace(sent, call=replace(sent.call, body=body_of(sent)))
     except Exception as error:
-        # fail open: the client gets what the upstream said
+        # fail open: the client gets the upstream's refusal
         record.bypassed(f"a fault of ours in spelling out tools: {type(error).__name__}")
         return None
     return record.sent.call
 
 
 def deferring_refused(record: Record, machine: Machine) -> None:
-    """The upstream took without deferred tools what it had refused with them: it gets no more of
-    them."""
+    """Note that the upstream accepted without deferred tools a call that it had refused with them:
+    it gets no more of them."""
     opened = record.sent.opened
     upstream, model = opened.call.upstream, opened.request.model if opened.request else ""
     machine.planner.deferrals.refused(upstream, model)
@@ -163,8 +167,8 @@ def deferring_refused(record: Record, machine: Machine) -> None:
 
 
 def log_retry(record: Record, machine: Machine, number: int, status: int, seconds: float) -> None:
-    """A follow-up was refused with this status, or got no reply (0): it is sent for the `number`th
-    time after so long."""
+    """Log that a follow-up is sent for the `number`th time after `seconds`, because it was refused
+    with `status` or got no reply (0)."""
     machine.tally.retried += 1
     detail: dict[str, str | int | float] = {
         "try": number,
@@ -178,9 +182,9 @@ def log_retry(record: Record, machine: Machine, number: int, status: int, second
 
 
 def hide_rounds(record: Record, view: TurnView, machine: Machine) -> None:
-    """Keeps what the client did not see of this turn, for all its later requests, and lets the
-    sources hear of its end. Only we hold it: it is handed over before the reply, and is on disk
-    when that is."""
+    """Keep what the client did not see of this turn for all its later requests, and report the
+    turn's end to the sources. Only we have these messages: they are handed over before the reply,
+    in the same commit."""
     sent = record.sent
     if not isinstance(sent, SentRounds):
         return
@@ -190,24 +194,25 @@ def hide_rounds(record: Record, view: TurnView, machine: Machine) -> None:
         links = tuple(link(planned.head, seen.messages))
         hidden = view.hidden(sent.answers, links) if sent.answers else ()
         found = planner.deferrals.keep(hidden, tuple(sent.found.values()))
-        continued = _continued(sent, seen, machine)
+        continued = _continuation_notes(sent, seen, machine)
         record.is_heard = True
-        kept = _heard(record, seen, links, machine)
+        kept = _report_end(record, seen, links, machine)
     except Exception as error:
-        # fail open: later requests say what the client saw, which is a conversation too
+        # fail open: later requests contain what the client saw, which is a valid conversation too
         record.bypassed(f"a fault of ours in hiding: {type(error).__name__}")
         return
     if hidden:
         planner.remember(planned, hidden)
     record.also(
-        *_of_turn(found, id),
+        *_with_turn(found, id),
         *(HiddenKept(id, each) for each in hidden),
-        *_of_turn((*continued, *kept), id),
+        *_with_turn((*continued, *kept), id),
     )
 
 
-def _continued(sent: SentRounds, seen: Reply, machine: Machine) -> tuple[NoteWritten, ...]:
-    """What stands behind the reply's id, where a client may continue it by that."""
+def _continuation_notes(sent: SentRounds, seen: Reply, machine: Machine) -> tuple[NoteWritten, ...]:
+    """The note that maps the reply's id to the provider's latest one, if a client may continue by
+    that id."""
     last = sent.rounds[-1].round.id if sent.rounds else ""
     if not sent.opened.dialect.previous_field or not seen.response_id or not last:
         return ()
@@ -216,10 +221,10 @@ def _continued(sent: SentRounds, seen: Reply, machine: Machine) -> tuple[NoteWri
     return (machine.planner.resuming.remember(seen.response_id, last, sent.unheard),)
 
 
-def _heard(
+def _report_end(
     record: Record, reply: Reply, links: tuple[Link, ...], machine: Machine
 ) -> list[Deposit]:
-    """Tells the sources that the turn came to its end, or that nobody heard of it."""
+    """Report to the sources that the turn ended, or that its reply reached no client."""
     if not isinstance(record.sent, SentRounds):
         return []
     planned = record.sent.planned
@@ -234,19 +239,19 @@ def _heard(
 
 
 def close_turn(record: Record, machine: Machine) -> None:
-    """Nothing more comes of this call. What was done for a reply that nobody got is not done again
-    for the next try."""
+    """End the call. If its reply reached no client, the sources learn that, so that the retry does
+    not repeat the work done for it."""
     if not record.is_heard:
         try:
-            _heard(record, Reply(), (), machine)
+            _report_end(record, Reply(), (), machine)
         except Exception as error:
             # fail open: the call is over
             record.bypassed(f"a fault of ours in closing a turn: {type(error).__name__}")
 
 
 def settle_turn(record: Record, machine: Machine) -> None:
-    """The turn is over: what it cost goes into the ledger, and what it was about may be summed up
-    later."""
+    """Close a finished turn: its cost goes into the ledger, and it becomes a candidate for a
+    summary."""
     if not isinstance(record.sent, SentPlan):
         return
     planned = record.sent.planned
@@ -256,8 +261,8 @@ def settle_turn(record: Record, machine: Machine) -> None:
 
 
 def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, ...]:
-    """What a whole reply cost, and what was learned of how its provider counts; nothing where that
-    is known already."""
+    """The bill of a complete reply, with what was learned about its provider's token counts; empty
+    if the turn is billed already."""
     sent = record.sent
     if not isinstance(sent, SentPlan) or record.is_billed or not reply.complete:
         return ()
@@ -279,26 +284,27 @@ def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, 
     again = repeats(planned.links, planned.plan.fresh) if planned.knobs.echo else NO_REPEATS
     counting = _count_bill(bill, planned.knobs.window, again, record, machine)
     machine.background.spawn(counting, KEEPING)
-    notes = _of_turn([learned] if learned is not None else (), sent.opened.id)
+    notes = _with_turn([learned] if learned is not None else (), sent.opened.id)
     return (*notes, Billed(sent.opened.id, bill))
 
 
 def bill_with_reply(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, ...]:
-    """The bill, in the commit of the reply. Where the reply has no usage yet, some may still come:
-    then it follows later."""
+    """The bill, to go into the reply's commit. If the reply has no usage yet, some may still come:
+    then the bill follows later."""
     return bill_turn(record, reply, machine) if reply.usage != Usage() else ()
 
 
 async def _count_bill(
     bill: Bill, window: int, again: Repeats, record: Record, machine: Machine
 ) -> None:
-    """Under its session: each is set right by its own provider's reports."""
+    """Count the bill under its session: each session is calibrated by its own provider's
+    reports."""
     ref = await record.ref(PLACE_SECONDS)
     machine.billed(replace(bill, session=ref.session) if ref is not None else bill, window, again)
 
 
 async def _keep_outcome(outcome: str, record: Record) -> None:
-    from hotset.sources.memory import OUTCOME  # noqa: PLC0415 - only where a client tells
+    from hotset.sources.memory import OUTCOME  # noqa: PLC0415 - only if a client reports it
 
     ref, time = await record.ref(PLACE_SECONDS), record.sent.opened.time
     if ref is not None and ref.number > 1:
@@ -306,8 +312,8 @@ async def _keep_outcome(outcome: str, record: Record) -> None:
         record.at_once(Event(OUTCOME, time, ref.session, ref.number - 1, detail))
 
 
-def _of_turn(deposits: Iterable[Deposit], turn: TurnId) -> Iterator[Deposit]:
-    """Notes belong to the turn that they were written in."""
+def _with_turn(deposits: Iterable[Deposit], turn: TurnId) -> Iterator[Deposit]:
+    """The deposits, with notes assigned to the turn they were written in."""
     for each in deposits:
         yield replace(each, turn=turn) if isinstance(each, NoteWritten) else each
 
@@ -318,22 +324,21 @@ def _outgoing(call: ClientCall, planned: PlannedTurn) -> ClientCall:
     outgoing = _with_body(call, planned.body)
     if not planned.offered:
         return outgoing
-    # A reply that we look into must not be compressed.
+    # A reply that we read must not be compressed.
     headers = tuple(each for each in outgoing.headers if each[0].lower() != b"accept-encoding")
     return replace(outgoing, headers=(*headers, (b"accept-encoding", b"identity")))
 
 
 def _with_body(call: ClientCall, body: bytes | None) -> ClientCall:
-    """The call with a body of ours, which is not compressed; the client's own where there is
-    none."""
+    """The call with an uncompressed body of ours; unchanged if `body` is None."""
     if body is None:
         return call
     headers = tuple(each for each in call.headers if each[0].lower() != b"content-encoding")
     return replace(call, body=body, headers=headers)
 
 
-def _evicted(planned: PlannedTurn, turn: TurnId) -> list[Event]:
-    """That pages left, or that the prefix changed."""
+def _eviction_events(planned: PlannedTurn, turn: TurnId) -> list[Event]:
+    """The event that pages left the window or that the prefix changed."""
     made = planned.plan
     if not made.stubs and made.broke is None:
         return []

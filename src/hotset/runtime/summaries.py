@@ -1,4 +1,4 @@
-"""Summaries of older steps, written in the background: by a small model, or extracted where none is
+"""Writes summaries of older steps in the background: with a small model, or by rules if none is
 configured."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hotset.nouns.window import Line
 from hotset.runtime.background import Background
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.metrics import SUMMARISED, SUMMARY_FAILED
-from hotset.runtime.reply_bytes import plain
+from hotset.runtime.reply_bytes import decompress_reply
 from hotset.store.port import Store, Where
 from hotset.upstream.port import Wire
 from hotset.window.step_sizes import steps
@@ -47,27 +47,27 @@ _REFUSALS = frozenset({"refusal", "content_filter"})
 
 
 class NotWritten(HotsetError):
-    """The model gave no summary. Says why in a word or two, never with content."""
+    """The model gave no summary. The text says why in a word or two, never with content."""
 
 
 async def ask(
     stretch: Stretch, chosen: Summarising, wire: Wire, dialects: Dialects
 ) -> tuple[str, Usage]:
-    """What the model wrote, and what it counted. Raises `NotWritten`."""
+    """A model's summary and its usage. Raises `NotWritten`."""
     return await ask_about(await asyncio.to_thread(transcript, stretch), chosen, wire, dialects)
 
 
 async def ask_about(
     source: str, chosen: Summarising, wire: Wire, dialects: Dialects
 ) -> tuple[str, Usage]:
-    """The same, of a text that tells of some work. Nothing is believed that does not stand in
-    it."""
+    """A model's summary of a text about some work, and its usage. Statements without support in the
+    text are dropped."""
     spoken = (each for each in dialects.values() if each.provider == chosen.upstream)
     dialect = next(spoken, DEFAULT)  # every upstream but a provider's own speaks OpenAI's chat
     call = _call(source, chosen, dialect)
     try:
         async with asyncio.timeout(chosen.seconds), wire.send(call) as response:
-            answer = await plain(response)
+            answer = await decompress_reply(response)
             body = await _whole(answer.chunks)
     except TimeoutError:
         raise NotWritten("timeout") from None
@@ -80,19 +80,18 @@ async def ask_about(
 
 
 def checked_words(reply: Reply, source: str) -> str:
-    """The words of a reply as far as they can be trusted. Raises `NotWritten` where nothing is left
-    of them."""
+    """The part of a reply's text that can be trusted. Raises `NotWritten` if nothing is left."""
     if not reply.complete:
         raise NotWritten("unreadable")
     if reply.stop in _REFUSALS:
         raise NotWritten("refused")
-    said = (
+    texts = (
         part.content
         for message in reply.messages
         for part in message.parts
         if part.kind is Kind.RESPONSE
     )
-    words = b"\n".join(said).decode("utf-8", "replace").strip()
+    words = b"\n".join(texts).decode("utf-8", "replace").strip()
     if not words:
         raise NotWritten("empty")
     text = checked_summary(words, source)
@@ -128,48 +127,46 @@ async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 RULES = "rules"
-"""Who wrote a summary that no model wrote."""
+"""The author of a summary that no model wrote."""
 
 _MOST_WAITING = 16
 _MOST_BYTES = 32 << 20
-"""How many stretches wait, and how much content they hold on to. One that finds no room is due
-again when the next turn ends."""
+"""Limits on waiting stretches: their number, and the content they hold. One that finds no room is
+due again when the next turn ends."""
 
 _MOST_TEXTS = 4096  # some 5 MB; a session of a thousand steps has a hundred
 _MOST_LOOKED_AT = 1024
 _MOST_PAGES = 64
-"""How many pages are looked at for the sessions that share a line: forks of one conversation."""
+"""Pages that are read to find the sessions that share a line: forks of one conversation."""
 
 _PLACE_SECONDS = 10.0
-"""How long a stretch waits for its turn to be on disk."""
+"""How long a stretch waits until its turn is on disk."""
 
 Place = Callable[[float], Awaitable[TurnRef | None]]
-"""Waits for a turn to have its place in the store, for so many seconds; None where it has none by
-then."""
+"""Waits up to so many seconds for a turn's place in the store; None if it has none by then."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownSummary:
     """A summary in memory."""
 
     text: str
     session: SessionId
     last: int
-    """The turn with which its stretch ended."""
+    """The turn that its stretch ended with."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _WaitingStretch:
     stretch: Stretch
     place: Place
 
 
 class Summariser:
-    """Knows each summary by the chain of the message that its stretch ends with.
+    """Keys each summary by the chain of the message that its stretch ends with.
 
-    A chain stands for everything up to its message and for nothing behind it. So a line finds its
-    own summaries, whichever session or branch it belongs to, and none that speaks of what came
-    later.
+    A chain identifies everything up to its message and nothing after it. So a line finds its own
+    summaries in any session or branch, and none that covers later messages.
     """
 
     def __init__(
@@ -188,18 +185,17 @@ class Summariser:
         self._background = background
         self._dialects = dialects
         self._clock = clock
-        self._waiting: deque[_Waiting] = deque()
-        """The first one is being worked on."""
+        self._waiting: deque[_WaitingStretch] = deque()
+        """The first one is in work."""
         self._working: asyncio.Task[None] | None = None
         self._stopped = False
-        self._known: Lru[Chain, _Known] = Lru(count=_MOST_TEXTS)
+        self._known: Lru[Chain, _KnownSummary] = Lru(count=_MOST_TEXTS)
         self._looked_at: Lru[Chain, bool] = Lru(count=_MOST_LOOKED_AT)
         """Lines whose summaries were read from the store, by a message that only they and their
         forks have."""
 
     def turn_ended(self, links: Sequence[Link], place: Place) -> None:
-        """Takes a snapshot of what came since the last one on this line, once that is long
-        enough."""
+        """Queue the messages since the last summary of this line, once they are long enough."""
         if self._stopped or not self._chosen.every or len(self._waiting) >= _MOST_WAITING:
             return
         heads = {each.stretch.head for each in self._waiting}
@@ -211,15 +207,14 @@ class Summariser:
             or sum(each.stretch.size for each in self._waiting) + stretch.size > _MOST_BYTES
         ):
             return
-        self._waiting.append(_Waiting(stretch, place))
+        self._waiting.append(_WaitingStretch(stretch, place))
         if self._working is None or self._working.done():
             self._working = self._background.spawn(self._work(), "sum up")
 
-    def told(self, lines: Sequence[Line], store: Store) -> Mapping[int, str]:
-        """The summaries on a line, each by the number of the last step that it speaks of. Safe to
-        use from threads.
+    def summaries_for(self, lines: Sequence[Line], store: Store) -> Mapping[int, str]:
+        """The summaries of a line, each by the number of the last step it covers. Thread-safe.
 
-        The store is asked once about a line: when it is long enough to have summaries and none is
+        The store is read once for a line: when it is long enough to have summaries and none is
         known.
         """
         found = summaries_by_step(lines, self._text)
@@ -228,7 +223,7 @@ class Summariser:
         return found
 
     def stop(self) -> None:
-        """What is not written yet is due again after the next start."""
+        """Stop; stretches without a summary are due again after the next start."""
         self._stopped = True
         self._waiting.clear()
         if self._working is not None:
@@ -240,7 +235,7 @@ class Summariser:
             try:
                 await self._sum_up(first.stretch, first.place)
             except HotsetError:
-                # the keeper tells of the store's troubles; the stretch is due again when the next
+                # the keeper reports the store's troubles; the stretch is due again when the next
                 # turn ends
                 pass
             finally:
@@ -248,11 +243,11 @@ class Summariser:
                     self._waiting.popleft()
 
     async def _sum_up(self, stretch: Stretch, place: Place) -> None:
-        """By rules first, so that something stands there at once; a model's words are the version
-        after that."""
+        """Write a summary by rules first, so that there is one at once; the model's is the next
+        version."""
         store, before = self._keeper.store, self._known.get(stretch.after)
         if store is None or (before is None and stretch.after != ROOT):
-            return  # the stretch before it was not kept: what is due next begins there
+            return  # the stretch before it was not kept: the next one begins there
         ref = await place(_PLACE_SECONDS)
         if ref is None:
             return
@@ -285,17 +280,20 @@ class Summariser:
         )
 
     async def _keep(self, stretch: Stretch, summary: Summary, detail: Mapping[str, int]) -> Summary:
-        """On disk first: what stands in a window can be found in the store."""
+        """Write a summary to disk, then to memory: every summary in a window can be found in the
+        store."""
         summary = replace(summary, time=self._clock())
         await self._keeper.keep(summary)
-        self._remember({stretch.head: _Known(summary.text, summary.session, summary.turns[1])})
-        told: dict[str, str | int | float] = {
+        self._remember(
+            {stretch.head: _KnownSummary(summary.text, summary.session, summary.turns[1])}
+        )
+        fields: dict[str, str | int | float] = {
             "by": summary.by,
             "version": summary.version,
             "first": summary.turns[0],
             "steps": stretch.steps,
         }
-        await self._happened(SUMMARISED, summary, {**told, **detail})
+        await self._happened(SUMMARISED, summary, {**fields, **detail})
         return summary
 
     async def _happened(
@@ -310,7 +308,8 @@ class Summariser:
         return known.text if known is not None else ""
 
     def _is_news(self, lines: Sequence[Line], store: Store) -> bool:
-        """Reads what the store knows of a line that was not looked at since the start."""
+        """Read the store's summaries of a line that was not read since the start; True if there are
+        any."""
         early = next(
             (lines[step.last].chain for step in steps(lines) if step.number == self._chosen.every),
             ROOT,
@@ -319,19 +318,19 @@ class Summariser:
             return False
         self._looked_at.put(early, True)
         try:
-            found = _found(store, early)
+            found = _read_summaries(store, early)
         except HotsetError:
             return False  # a stub without a summary is still a stub
         self._remember(found)
         return bool(found)
 
-    def _remember(self, summaries: Mapping[Chain, _Known]) -> None:
+    def _remember(self, summaries: Mapping[Chain, _KnownSummary]) -> None:
         for chain, known in summaries.items():
             self._known.put(chain, known)
 
 
 def _latest(store: Store, session: SessionId, turns: tuple[int, int], head: Chain) -> Summary:
-    """What the store has on a stretch; version 0 where it has nothing."""
+    """The store's latest summary of a stretch; version 0 if it has none."""
     page = next(iter(store.pages(Where(session=session, chain=head, limit=1))), None)
     nothing = Summary(session, turns, page.branch if page else 0, 0, "", RULES, 0.0)
     same = (
@@ -342,10 +341,10 @@ def _latest(store: Store, session: SessionId, turns: tuple[int, int], head: Chai
     return next(same, nothing)
 
 
-def _found(store: Store, chain: Chain) -> dict[Chain, _Known]:
-    """The summaries of every session that has this message, by the message that each one's stretch
-    ended with."""
-    found: dict[Chain, _Known] = {}
+def _read_summaries(store: Store, chain: Chain) -> dict[Chain, _KnownSummary]:
+    """The summaries of every session that has this message, by the message that each stretch ended
+    with."""
+    found: dict[Chain, _KnownSummary] = {}
     for session in dict.fromkeys(
         page.session for page in islice(store.pages(Where(chain=chain)), _MOST_PAGES)
     ):
@@ -353,5 +352,5 @@ def _found(store: Store, chain: Chain) -> dict[Chain, _Known]:
         heads = {turn.number: turn.head for turn in store.turns(session)} if summaries else {}
         for each in summaries:
             if (head := heads.get(each.turns[1])) is not None:
-                found[head] = _Known(each.text, session, each.turns[1])
+                found[head] = _KnownSummary(each.text, session, each.turns[1])
     return found

@@ -1,8 +1,8 @@
-"""One call as a chain of values: `OpenedTurn`, `PlannedTurn` (in `planning`), `SentTurn` with what
-was planned (`SentPlan`) and the rounds that we answer (`SentRounds`).
+"""The state of one call as a chain of values: `OpenedTurn`, `PlannedTurn` (in `planner`), then
+`SentTurn`, `SentPlan` (with the plan) or `SentRounds` (with the rounds that we answer).
 
-Each holds the one before; none has a field that is still empty. What happens between them stands in
-`walk`; what is kept of them in `record`.
+Each value holds the one before it, and no field is filled in later. `walk` makes the transitions;
+`record` keeps them.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _SMALL = 16 << 10  # below this, reading on the event loop is faster than a trip
 
 @dataclass(frozen=True, slots=True)
 class OpenedTurn:
-    """A call that was read."""
+    """A call whose body was parsed."""
 
     call: ClientCall
     dialect: Dialect
     id: TurnId
     time: float
     request: Request | None
-    """None where it cannot be read: then `unread` says why."""
+    """None if the body cannot be parsed: `unread` says why."""
     unread: str = ""
 
     @property
@@ -51,7 +51,8 @@ class OpenedTurn:
 
     @property
     def queue(self) -> str:
-        """Names its session before the store has placed it: by a header, or its first message."""
+        """Key of its session before the store has placed the turn: from a header, or from its first
+        message."""
         request = self.request
         named = clients.session_key(self.call.headers) or (request.previous if request else "")
         if named or request is None:
@@ -60,7 +61,7 @@ class OpenedTurn:
         return next((each.chain for each in links if not each.message.aside), "")
 
     def received(self, since: float) -> RequestReceived | None:
-        """What is kept of it; None where it cannot be read."""
+        """The deposit for the store; None if the request cannot be parsed."""
         headers = self.call.headers
         if self.request is None:
             return None
@@ -77,12 +78,12 @@ class OpenedTurn:
 
 
 async def open_turn(call: ClientCall, machine: Machine) -> OpenedTurn:
-    """Reads a call. What cannot be read is not ours to judge: the upstream says what is wrong with
-    it."""
+    """Parse a call. One that cannot be parsed goes upstream as it is: the upstream says what is
+    wrong with it."""
     assert call.dialect is not None
     assert isinstance(call.body, bytes)
     dialect, packing = machine.dialects[call.dialect], header(call.headers, b"content-encoding")
-    # A packed body may hold any number of bytes.
+    # A compressed body may unpack to any size.
     is_quick = not packing and (len(call.body) <= _SMALL or dialect.is_quick(call.body))
     turn = OpenedTurn(call, dialect, TurnId(secrets.token_hex(8)), machine.clock(), None)
     try:
@@ -97,7 +98,7 @@ def _parse(dialect: Dialect, body: bytes, packing: str) -> Request:
 
 
 async def off_loop(size: int, work: Callable[..., _T], *arguments: object) -> _T:
-    """Runs work on so many bytes: here where they are few, otherwise in a thread."""
+    """Run work on `size` bytes: inline if they are few, otherwise in a thread."""
     if size <= _SMALL:
         return work(*arguments)
     return await asyncio.to_thread(work, *arguments)
@@ -105,13 +106,13 @@ async def off_loop(size: int, work: Callable[..., _T], *arguments: object) -> _T
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRound:
-    """One reply of the model in a turn that may have several, and what answered it."""
+    """One reply of the model in a turn that may have several, and our answers to it."""
 
     round: Round
     answers: tuple[bytes, ...] | None = None
-    """The messages that answered our calls in it; None where none was answered."""
+    """The messages that answer the calls of our tools; None if there were none."""
     goes_on: bool = False
-    """The turn went on with these answers; otherwise the client answers the rest."""
+    """The turn continues with these answers; otherwise the client answers the other calls first."""
     faults: int = 0
     refaults: int = 0
     found: tuple[ToolSpec, ...] = ()
@@ -123,24 +124,24 @@ class AnsweredRound:
 
 
 def uses_tools(round: Round) -> bool:
-    """True if it calls a tool other than those that bring something back."""
+    """True if the round calls a tool other than the retrieval tools."""
     return any(call.name not in OUR_TOOLS for call in round.calls)
 
 
 @dataclass(slots=True)
 class OwnTools:
-    """The tools that we answer, and whose they are: those that are listed, those that were found,
-    and any that a source owns where the client has none of that name.
+    """The tools that we answer, with their owners: the listed ones, the found ones, and any that a
+    source owns under a name the client does not use.
 
-    Some models call by its name what they have only read about. What a name was once, it stays for
-    the turn.
+    Some models call a tool that they have only read about by its name. A name keeps its owner for
+    the whole turn.
     """
 
     owners: dict[str, Source | None]
-    """None for the tools that bring something back."""
+    """None for the retrieval tools."""
     theirs: frozenset[str]
     sources: tuple[Source, ...]
-    """Those that the session may use by any name."""
+    """The sources that this session may call by any of their tool names."""
     _others: set[str] = field(default_factory=set)
 
     @classmethod
@@ -155,7 +156,7 @@ class OwnTools:
             for each in by_name.values()
             if any(owners.get(spec.name) is each for spec in each.tools)
         )
-        for finder in used[:1]:  # what was found before is its finder's
+        for finder in used[:1]:  # it also owns the tools that were found earlier
             for spec in planned.specs:
                 owners.setdefault(spec.name, finder)
             if any(spec.loading is Loading.FINDS for spec in planned.specs):
@@ -174,15 +175,15 @@ class OwnTools:
         return True
 
     def also(self, found: Iterable[ToolSpec], owner: Source) -> None:
-        """These were found, and can be called."""
+        """Add found tools, which can be called from now on."""
         self.owners |= {spec.name: owner for spec in found}
         self._others -= {spec.name for spec in found}
 
 
 @dataclass(frozen=True, slots=True)
 class SentTurn:
-    """A turn under way: the call as it goes to the upstream. The client's own bytes where nothing
-    was planned."""
+    """A turn under way, with the call as it goes upstream: the client's own bytes if nothing was
+    planned."""
 
     opened: OpenedTurn
     call: ClientCall
@@ -190,7 +191,7 @@ class SentTurn:
 
 @dataclass(frozen=True, slots=True)
 class SentPlan(SentTurn):
-    """A turn that was planned: what it costs is known when it ends."""
+    """A turn that was planned, so that its cost is known when it ends."""
 
     planned: PlannedTurn
     rounds: tuple[AnsweredRound, ...] = ()
@@ -198,31 +199,32 @@ class SentPlan(SentTurn):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRounds(SentPlan):
-    """A turn in which the model may call our tools: we look into its replies, and answer."""
+    """A turn in which the model may call our tools: we read its replies, and answer."""
 
     own: OwnTools
     in_words: bool = False
-    """It began with deferred tools, and its upstream did not take them."""
+    """It began with deferred tools, which its upstream refused: found tools are described in
+    text."""
 
     @property
     def answers(self) -> list[tuple[bytes, ...]]:
-        """For each round that was answered, the messages that answered it."""
+        """The messages that answered each answered round."""
         return [each.answers for each in self.rounds if each.answers is not None]
 
     @property
     def unheard(self) -> tuple[bytes, ...]:
-        """Our answers to the latest round, where the client has to answer it as well: the provider
-        does not have them yet."""
+        """Our answers to the latest round while the client still has to answer the rest of it: the
+        provider does not have them yet."""
         return (self.rounds[-1].answers or ()) if self.rounds else ()
 
     @property
     def found(self) -> Mapping[str, ToolSpec]:
-        """What the answers of this turn made callable."""
+        """The tools that the answers of this turn made callable, by name."""
         return {spec.name: spec for each in self.rounds for spec in each.found}
 
     @property
     def grown(self) -> Iterator[bytes]:
-        """What was said and answered since the request itself."""
+        """The messages that were added since the request itself."""
         for each in self.rounds:
             if each.goes_on:
                 yield from (*each.round.raws, *(each.answers or ()))

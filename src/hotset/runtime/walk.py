@@ -1,14 +1,14 @@
-"""The walk: one call, from the client's bytes to the last byte of its reply.
+"""Handles one call, from the client's bytes to the last byte of its reply.
 
-    open -> ask the sources, plan, render -> receive, send -> relay as it comes -> read -> keep
+    open -> ask the sources, plan, render -> send -> relay as it arrives -> read -> keep
                                                ^                 |
-                                               |_________________|   the model asked us
+                                               |_________________|   the model called our tools
 
-The request is made durable beside the call to the upstream, and the reply goes to the client as it
-comes. From the event on that tells how it ended, its bytes wait until request and reply are on
-disk: what a client saw end is kept (see `reply_bytes` and `record`). A call is carried by a chain
-of values (`turn`); `record` holds its latest link. Any fault of ours ends in the client's own bytes
-going through.
+The request is written to the store while it goes upstream, and the reply is relayed to the client
+as it arrives. The event that ends the reply, and everything behind it, is held until request and
+reply are on disk: what a client saw end is kept (see `reply_bytes` and `record`). The state of a
+call is a chain of immutable values (`turn`); `record.sent` is the latest. If anything of ours
+fails, the client's own bytes go through unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hotset.nouns.turn import Outcome
 from hotset.runtime.attempts import ask_upstream, follow_up
 from hotset.runtime.machine import Machine
 from hotset.runtime.record import Record
-from hotset.runtime.reply_bytes import StreamTail, patiently, plain
+from hotset.runtime.reply_bytes import StreamTail, chunks_with_timeout, decompress_reply
 from hotset.runtime.steps import (
     answer_turn,
     bill_with_reply,
@@ -38,15 +38,15 @@ from hotset.runtime.turn import OwnTools, SentRounds, open_turn
 
 _WHOLE_BYTES = 1 << 20
 _WHOLE_SECONDS = 1.0
-"""Up to here a document is held whole. Some upstreams send blanks for minutes before it, to keep
-the connection."""
+"""Limits up to which a document reply is held whole. Some upstreams send blanks for minutes before
+the document, to keep the connection open."""
 
 
 class Client(Protocol):
-    """Whoever made the call."""
+    """The connection to the client that made the call."""
 
     begun: bool
-    """The reply has begun: nothing else can be told any more."""
+    """The status and headers are sent: from now on only body bytes can follow."""
 
     async def start(self, status: int, headers: Headers) -> None: ...
 
@@ -55,16 +55,16 @@ class Client(Protocol):
     async def finish(self, last: bytes = b"") -> None: ...
 
     async def refuse(self, status: int, message: str, headers: Headers) -> None:
-        """An error in the call's own dialect."""
+        """Send an error in the call's own dialect."""
         ...
 
     def broke(self) -> None:
-        """The reply broke off: the client must see that it did, never a clean end."""
+        """Abort the reply, so that the client cannot take it for a clean end."""
         ...
 
 
 async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
-    """One call of a conversation. Cancelled when the client leaves."""
+    """Handle one call of a conversation. Cancelled when the client disconnects."""
     try:
         opened = await open_turn(call, machine)
         record = Record(opened, machine, bill_with_reply)
@@ -80,7 +80,9 @@ async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
             record.receive()  # the request goes to the store while it goes out
         async with ask_upstream(record, machine) as response:
             if isinstance(record.sent, SentRounds) and response.status < 400:
-                await _rounds(await plain(response), record.sent.own, record, client, machine)
+                await _rounds(
+                    await decompress_reply(response), record.sent.own, record, client, machine
+                )
             else:
                 await record.answered(response)
                 await (_stream if record.streamed else _document)(response, record, client)
@@ -91,7 +93,7 @@ async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
     except asyncio.CancelledError:
         machine.tally.left += 1
         record.end_later(Outcome.LEFT)
-        # many a client leaves as soon as it has the last event: the reply was whole all the same
+        # many clients disconnect right after the last event: the reply may still be complete
         settle_turn(record, machine)
         raise
     finally:
@@ -99,11 +101,13 @@ async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
 
 
 async def _stream(response: Response, record: Record, client: Client) -> None:
-    """Every event as it comes; from the one on that tells how it ended, when it is on disk."""
+    """Relay every event as it arrives; hold the one that ends the reply until it is on disk."""
     await client.start(response.status, (*response.headers, *record.headers))
     tail = record.tail()
     try:
-        async with aclosing(patiently(response.chunks, lambda: tail.is_stopped)) as chunks:
+        async with aclosing(
+            chunks_with_timeout(response.chunks, lambda: tail.is_stopped)
+        ) as chunks:
             async for chunk in chunks:
                 record.take(chunk)
                 if shown := tail.feed(chunk) if chunk else b"":
@@ -111,24 +115,24 @@ async def _stream(response: Response, record: Record, client: Client) -> None:
                 record.stopped(tail.is_stopped)
                 if tail.is_whole or not chunk:
                     await record.end(Outcome.DONE)
-                    await client.send(_told(record, tail) + tail.release())
-    except UpstreamFailed:  # what it said before it broke off is the client's, too
+                    await client.send(_trouble_comment(record, tail) + tail.release())
+    except UpstreamFailed:  # the client gets what arrived before the connection broke
         await record.end(Outcome.BROKEN)
-        if rest := _told(record, tail) + tail.rest():
+        if rest := _trouble_comment(record, tail) + tail.rest():
             await client.send(rest)
         raise
     await record.end(Outcome.DONE)
-    await client.finish(_told(record, tail) + tail.rest())
+    await client.finish(_trouble_comment(record, tail) + tail.rest())
 
 
-def _told(record: Record, tail: StreamTail) -> bytes:
-    """What the client must know of its record; a compressed stream has no place for it."""
+def _trouble_comment(record: Record, tail: StreamTail) -> bytes:
+    """The comment that reports trouble to the client; a compressed stream has no place for one."""
     return record.comment if tail.is_plain else b""
 
 
 async def _document(response: Response, record: Record, client: Client) -> None:
-    """A document is of use only whole: it waits until it is on disk, and its headers say where that
-    failed. Of a large or slow one only the last piece waits."""
+    """Relay a document. It is held until it is on disk, so that its headers can report trouble; of
+    a large or slow one only the last piece is held."""
     held: list[bytes] = []
     now = asyncio.get_running_loop().time
     begun, size = now(), 0
@@ -148,31 +152,31 @@ async def _document(response: Response, record: Record, client: Client) -> None:
 async def _rounds(
     response: Response, own: OwnTools, record: Record, client: Client, machine: Machine
 ) -> None:
-    """A turn in which the model may ask us for something: as many calls as it takes, one reply for
-    the client."""
+    """Relay a turn in which the model may call our tools: as many upstream calls as it takes, one
+    reply for the client."""
     await record.answered(response)
     dialect = record.sent.opened.dialect
     view, tail = dialect.view(own, streamed=record.streamed), record.tail()
     await _relay(response, view, tail, record, client)
-    said = view.round()
-    while await answer_turn(record, said, machine):
+    round = view.round()
+    while await answer_turn(record, round, machine):
         try:
             pulse = partial(_pulse, view, record, client)
             async with follow_up(record, machine, pulse) as later:
-                response = await plain(later)
+                response = await decompress_reply(later)
                 if response.status >= 400:
-                    await _refused(response, view, tail, record, client)
+                    await _relay_refusal(response, view, tail, record, client)
                     return
                 await _relay(response, view, tail, record, client)
         except UpstreamFailed as failure:
             if not client.begun:
                 raise
-            await _broke_off(view.fail(502, _refusal(record, str(failure))), tail, record, client)
+            await _end_broken(view.fail(502, _refusal(record, str(failure))), tail, record, client)
             return
-        said = view.round()
-        if client.begun and not said.complete and not view.stopped:
+        round = view.round()
+        if client.begun and not round.complete and not view.stopped:
             reason = f"{record.sent.call.upstream} broke off in mid-reply"
-            await _broke_off(view.fail(502, _refusal(record, reason)), tail, record, client)
+            await _end_broken(view.fail(502, _refusal(record, reason)), tail, record, client)
             return
     last = view.close()
     record.take(last)
@@ -190,12 +194,12 @@ def _refusal(record: Record, reason: str) -> bytes:
 async def _relay(
     response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client
 ) -> None:
-    """What the client may see of a round, as it comes; of a document that is nothing before its
+    """Relay what the client may see of a round as it arrives; a document shows nothing before its
     end."""
     try:
-        async with aclosing(patiently(response.chunks, lambda: view.stopped)) as chunks:
+        async with aclosing(chunks_with_timeout(response.chunks, lambda: view.stopped)) as chunks:
             async for chunk in chunks:
-                if not chunk:  # it has told how it ended, and does not end
+                if not chunk:  # the end event has come, but the stream stays open
                     return
                 if shown := view.take(chunk):
                     record.take(shown)
@@ -204,14 +208,14 @@ async def _relay(
                         await client.send(seen)
                 record.stopped(view.stopped)
     except UpstreamFailed:
-        if not tail.is_stopped:  # an error event is an end of its own
+        if not tail.is_stopped:  # after an error event the stream counts as ended
             raise
 
 
-async def _refused(
+async def _relay_refusal(
     response: Response, view: TurnView, tail: StreamTail, record: Record, client: Client
 ) -> None:
-    """The upstream refused a later round: its own words, in the form that fits what the client has
+    """Pass on the upstream's refusal of a later round, in the form that fits what the client has
     seen so far."""
     body = b"".join([chunk async for chunk in response.chunks])
     if client.begun:
@@ -225,9 +229,8 @@ async def _refused(
     await client.finish(tail.rest() + last)
 
 
-async def _broke_off(last: bytes, tail: StreamTail, record: Record, client: Client) -> None:
-    """A later round did not come to its end, of which the client has seen the beginning: an error
-    event in its own dialect."""
+async def _end_broken(last: bytes, tail: StreamTail, record: Record, client: Client) -> None:
+    """End a reply whose later round broke off with an error event in the client's dialect."""
     record.take(last)
     await record.end(Outcome.BROKEN)
     await client.finish(tail.rest() + last)
@@ -245,21 +248,21 @@ async def _begin(response: Response, record: Record, client: Client) -> None:
 
 
 async def pass_through(call: ClientCall, client: Client, machine: Machine) -> None:
-    """A call that is not part of a conversation, or that we cannot read: nothing is looked at,
-    nothing is kept."""
-    told: Headers = ((b"x-hotset-degraded", call.unread.encode()),) if call.unread else ()
+    """Relay a call that is not part of a conversation, or that we cannot read. Nothing is parsed or
+    kept."""
+    trouble: Headers = ((b"x-hotset-degraded", call.unread.encode()),) if call.unread else ()
     try:
         async with machine.wire.send(call) as response:
-            await client.start(response.status, (*response.headers, *told))
+            await client.start(response.status, (*response.headers, *trouble))
             async for chunk in response.chunks:
                 await client.send(chunk)
             await client.finish()
     except UpstreamFailed as failure:
-        await _fail(failure, client, told)
+        await _fail(failure, client, trouble)
 
 
-async def _fail(failure: UpstreamFailed, client: Client, told: Headers) -> None:
+async def _fail(failure: UpstreamFailed, client: Client, headers: Headers) -> None:
     if client.begun:
         client.broke()
     else:
-        await client.refuse(502, str(failure), told)
+        await client.refuse(502, str(failure), headers)

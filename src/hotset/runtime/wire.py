@@ -1,4 +1,5 @@
-"""What surfaces know of the wire: the dialects, which headers travel, and the way out."""
+"""What surfaces need of the wire: the dialects, the header rules, and the connection to
+upstreams."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ __all__ = [
 
 
 def open_wire(config: Config) -> Wire:
-    """HTTP to the upstreams."""
+    """An HTTP connection to the upstreams."""
     from hotset.upstream.http import HttpWire  # noqa: PLC0415 - it takes longer to import than all the rest
 
     return HttpWire(config.upstreams)

@@ -1,5 +1,5 @@
-"""Opens SQLite in one way: durable, with patience for other processes, on the files that are meant;
-and translates its errors."""
+"""Opens SQLite in one way: durable, patient with other processes, only on the intended files; and
+translates its errors."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ _WRITING = {
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What tests and special disks may want otherwise."""
+    """Settings that tests and special disks may change."""
 
     ballast_bytes: int = BALLAST_BYTES
     patience: float = 60.0
     """Seconds to wait for another process before `StoreBusy`."""
     checkpoint_pages: int = 1000
-    """WAL pages (4 KiB) after which they are moved into the database, beside the commits."""
+    """WAL pages (4 KiB) after which they are moved into the database, in parallel to commits."""
     vfs: str | None = None
     synchronous: str = "FULL"
     """NORMAL lost acknowledged records in 63 % of simulated power cuts."""
 
 
 _FileId = tuple[int, int] | None
-"""Device and inode; None where there is no such file."""
+"""Device and inode; None if there is no such file."""
 
 
 _open_here: Counter[_FileId] = Counter()
 _sizes: dict[_FileId, int] = {}
-"""How large each open database was when we last looked: they only grow."""
+"""Last known size of each open database: they only grow."""
 _counting = threading.Lock()
 
 
@@ -68,12 +68,12 @@ def is_open_here(database: Path) -> bool:
 
 
 class Connection(apsw.Connection):
-    """A connection that knows which files it works with."""
+    """A connection that knows which files it uses."""
 
     database: Path
     file: _FileId = None
     beside: tuple[_FileId, _FileId] = (None, None)
-    """The WAL and its index, once they are there."""
+    """The WAL and its index, once they exist."""
 
     def works_with(self, database: Path, file: _FileId, size: int) -> None:
         self.database, self.file = database, file
@@ -83,8 +83,8 @@ class Connection(apsw.Connection):
             _sizes[file] = max(size, _sizes.get(file, 0))
 
     def refuse_moved(self) -> None:
-        """Raises `StoreMoved` where the database, its WAL or its index is not the file that this
-        connection works with.
+        """Raises `StoreMoved` if the database, its WAL or its index is not the file that this
+        connection uses.
 
         SQLite would go on with the files that it has open, and what it commits there would be lost
         with them.
@@ -99,7 +99,7 @@ class Connection(apsw.Connection):
         self.beside = now
 
     def refuse_replaced(self) -> None:
-        """The same, of the database alone."""
+        """The same for the database alone."""
         found, size = _look(self._path)
         if found is None:
             here = self.database if self.database.parent.exists() else self.database.parent
@@ -122,8 +122,8 @@ class Connection(apsw.Connection):
 
     @property
     def has_lost_wal(self) -> bool:
-        """Only files beside the database were removed: what they hold can still be moved into
-        it."""
+        """True if only files beside the database were removed: their content can still be moved
+        into it."""
         lost = any(
             was is not None and was != found
             for was, found in zip(self.beside, _beside(self.database), strict=True)
@@ -134,7 +134,8 @@ class Connection(apsw.Connection):
 def connect(
     database: Path, tuning: Tuning, *, reading: bool = False, file: _FileId = None
 ) -> Connection:
-    """Raises `StoreMoved` where `file` is given and the path leads to another one."""
+    """Open a connection. Raises `StoreMoved` if `file` is given and the path leads to another
+    one."""
     refuse_old_sqlite(apsw.sqlite_lib_version())
     before, size = _look(database)
     if file is not None and before != file:
@@ -163,8 +164,8 @@ def connect(
 
 
 def connect_to_read(database: Path, tuning: Tuning) -> Connection:
-    """Changes nothing, also where the folder cannot be written: SQLite alone would need to make its
-    index of the WAL there."""
+    """A read-only connection, also if the folder is read-only: SQLite alone would need to create
+    its index of the WAL there."""
     refuse_old_sqlite(apsw.sqlite_lib_version())
     file, size = _look(database)
     try:
@@ -196,7 +197,8 @@ def _open_to_read(name: str, tuning: Tuning) -> Connection:
 
 
 def _read_copy(database: Path, tuning: Tuning) -> Connection:
-    """Open files stay until they are closed, whatever becomes of their names."""
+    """A private copy of the files: open files stay until they are closed, whatever happens to their
+    names."""
     with tempfile.TemporaryDirectory(prefix="hotset-") as folder:
         for path in (database, wal_and_shm(database)[0]):
             shutil.copyfile(path, Path(folder) / path.name)
@@ -226,8 +228,8 @@ def refuse_old_sqlite(version: str) -> None:
 
 
 def close_connection(connection: apsw.Connection) -> None:
-    """Closes it. The last one to leave also moves the WAL into the database; where that fails, the
-    next to come will."""
+    """Close it. The last connection also moves the WAL into the database; if that fails, the next
+    to open will."""
     with suppress(apsw.Error):
         if isinstance(connection, Connection) and connection.file is not None:
             found, size = _look(connection.database)
@@ -245,7 +247,7 @@ def close_connection(connection: apsw.Connection) -> None:
 
 @contextmanager
 def closing_on_error(connection: Connection) -> Iterator[Connection]:
-    """The connection stays open unless something fails."""
+    """Close the connection only if something fails."""
     try:
         yield connection
     except BaseException:
@@ -255,8 +257,8 @@ def closing_on_error(connection: Connection) -> Iterator[Connection]:
 
 @contextmanager
 def write_transaction(connection: apsw.Connection) -> Iterator[None]:
-    """A transaction that has the write lock from its beginning. The caller commits it; whatever was
-    not committed when something fails is rolled back."""
+    """A transaction that holds the write lock from its beginning. The caller commits it; on an
+    error the rest is rolled back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -272,7 +274,7 @@ def is_full(error: BaseException) -> bool:
 
 @contextmanager
 def translate_errors(database: Path) -> Iterator[None]:
-    """SQLite's errors leave as ours, with what to do next."""
+    """Raise SQLite's errors as ours, with what to do next."""
     try:
         yield
     except apsw.Error as error:
@@ -308,7 +310,7 @@ def translate_error(error: apsw.Error, database: Path) -> StoreFailed:
 
 
 class Readers:
-    """Connections for reading, lent to one thread at a time."""
+    """Read connections, lent to one thread at a time."""
 
     def __init__(self, open_one: Callable[[], Connection]) -> None:
         self._open = open_one
@@ -338,7 +340,7 @@ class Readers:
 
 
 def _patient(limit: float) -> Callable[[int], bool]:
-    """Waits in short random steps, so that processes that collide do not collide again."""
+    """Wait in short random steps, so that colliding processes do not collide again."""
     began = 0.0
 
     def wait(tries: int) -> bool:
@@ -359,7 +361,7 @@ _VERSIONS_OF_ONE = 2**32  # SQLite counts in 32 bits, anew for each connection
 
 
 class DataVersion:
-    """A connection that only ever asks for SQLite's count of what others committed."""
+    """A connection that only asks for SQLite's count of other connections' commits."""
 
     def __init__(self, open_one: Callable[[], Connection]) -> None:
         self._open = open_one

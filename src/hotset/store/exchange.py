@@ -1,4 +1,4 @@
-"""What leaves a store and what comes in: as rows in one snapshot, and as text, one JSON object a
+"""Export and import of a store: as rows in one snapshot, and as text, one JSON object a
 line, so that people and other programs can read what was exported."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hotset.store.port import Blob, HiddenRow, Row
 from hotset.store.queries import SqlLookup, memory_versions
 from hotset.store.tables import (
     TABLES,
-    Compressed,
+    CompressedContent,
     Value,
     compress,
     is_blank,
@@ -203,8 +203,8 @@ def dump(
 
 
 _TRANSACTION_SECONDS = 0.02
-"""For so long rows are taken in before they are committed, which takes about as long again: others
-wait for the lock."""
+"""How long rows are added before they are committed, which takes about as long again: others wait
+for the lock."""
 
 _MOST_BYTES = (
     1 << 20
@@ -244,8 +244,8 @@ def load(
 
 
 def _in_order(waiting: BinaryIO, *, is_sorted: bool) -> Iterator[Iterator[Row]]:
-    """What others point to comes first: between two transactions everything that is there is
-    whole."""
+    """Rows sorted so that each follows what it points to: the store is consistent between any two
+    transactions."""
     waiting.seek(0)
     if is_sorted:
         yield read_lines(waiting)
@@ -269,8 +269,8 @@ def _take_all(
     return new
 
 
-def _next_bytes(rows: Iterator[Row]) -> Iterator[tuple[Row, Compressed | None]]:
-    """Read and compressed before the lock is taken."""
+def _next_bytes(rows: Iterator[Row]) -> Iterator[tuple[Row, CompressedContent | None]]:
+    """The next batch, read and compressed before the lock is taken."""
     size = 0
     for row in rows:
         compressed = compress(row.content) if isinstance(row, Blob) else None
@@ -281,9 +281,9 @@ def _next_bytes(rows: Iterator[Row]) -> Iterator[tuple[Row, Compressed | None]]:
 
 
 def _commit_some(
-    connection: Connection, row_import: RowImport, batch: list[tuple[Row, Compressed | None]]
+    connection: Connection, row_import: RowImport, batch: list[tuple[Row, CompressedContent | None]]
 ) -> tuple[int, int]:
-    """How many of the batch one transaction took, and how many rows were new."""
+    """Number of rows of the batch that one transaction took, and how many of them were new."""
     taken = new = 0
     with write_transaction(connection):
         until = time.monotonic() + _TRANSACTION_SECONDS
@@ -298,15 +298,15 @@ def _commit_some(
 
 
 class RowImport:
-    """Takes in rows that another store gave out, inside a transaction of the caller."""
+    """Adds rows of another store, inside a transaction of the caller."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._seen: Counter[Value] = Counter()
         self._merge = MemoryMerge(SqlLookup(connection), partial(memory_versions, connection))
 
-    def take(self, row: Row, compressed: Compressed | None = None) -> bool:
-        """True where the row is new. `compressed` is content that was compressed beforehand."""
+    def take(self, row: Row, compressed: CompressedContent | None = None) -> bool:
+        """Add a row; True if it is new. `compressed` is content that was compressed beforehand."""
         match row:
             case Blob():
                 return insert_blob(self._connection, row, compressed)
@@ -324,12 +324,12 @@ class RowImport:
         return insert_row(self._connection, row, self._nth)
 
     def _nth(self, seal: Value) -> int:
-        """Two equal rows are two: the n-th of the file is the n-th of the store."""
+        """The number of an equal row: the n-th in the file is the n-th in the store."""
         self._seen[seal] += 1
         return self._seen[seal] - 1
 
     def finish(self) -> int:
-        """To be called before each commit. Gives how many rows it added."""
+        """Call before each commit. Returns how many rows it added."""
         return sum(insert_row(self._connection, memory) for memory in self._merge.ours_again())
 
 
@@ -339,7 +339,7 @@ class ImportCheck:
     (they follow themselves, each other, or something that is not there), or that are wrong in
     themselves.
 
-    What a row follows is in the store or stands before it, so that nothing goes in a circle. With
+    What a row follows is in the store or comes before it, so that there are no cycles. With
     `gaps`, what a row follows may be missing: that is how a store looks that was repaired. Keys are
     remembered by their hashes, to take little room.
     """
@@ -348,11 +348,11 @@ class ImportCheck:
     translate: Translate
     gaps: bool = False
     is_sorted: bool = True
-    """Content and sessions came before everything that points to them, as `dump` gives them out."""
+    """Content and sessions came before everything that points to them, as in a `dump`."""
     _is_behind: bool = False
     _seen: set[int] = field(default_factory=set)
     _awaited: dict[tuple[str, ...], int] = field(default_factory=dict)
-    """What may still come, and the row that needs it."""
+    """Keys that may still come, and the row that needs each."""
     _followed: dict[str, int] = field(default_factory=dict)
     """Pages that are not there and that a note follows: they must not come behind it."""
     _memories: dict[MemoryId, MemoryKind] = field(default_factory=dict)

@@ -1,5 +1,4 @@
-"""Which session a request belongs to, recognised from its own past; its title; and its parent
-session.
+"""Recognises the session of a request from its own past; also its title and its parent session.
 
 A client resends its whole history with every call. Each message's chain is the hash of what it says
 and of the chain before it, so a known past is found by looking up one hash, and only the new tail
@@ -45,8 +44,8 @@ class RecognisedSession:
 
 
 def recognise_session(asked: RequestReceived, look: Lookup) -> RecognisedSession:
-    """A header's key wins; then the reply that the request says it continues; then the longest past
-    that is known."""
+    """The session by a header's key; else by the reply that the request continues; else by the
+    longest known past."""
     request = asked.request
     if request.previous and (earlier := look.turn_by_response(request.previous)):
         session = look.session(earlier.session)
@@ -61,34 +60,34 @@ def recognise_session(asked: RequestReceived, look: Lookup) -> RecognisedSession
 
 
 def _by_past(asked: RequestReceived, links: Sequence[Link], look: Lookup) -> Session | None:
-    """The last reply that is known tells most: what a client says itself, two clients may say
-    alike."""
+    """The session by the last known reply, which is the best evidence: two clients may send the
+    same prompts."""
     spoken = first_prompt(
         asked.request.messages
-    ).index  # what an assistant says before is the client's own, and the same each time
-    said_before = {each.chain for each in links[:spoken] if each.message.role is Role.ASSISTANT}
+    ).index  # earlier assistant messages are the client's own, and always the same
+    scripted = {each.chain for each in links[:spoken] if each.message.role is Role.ASSISTANT}
     built_upon = [each for each in links if not each.message.aside]
     print_here = fingerprint(asked)
     since: list[Chain] = []
     for each in reversed(built_upon):
-        if each.message.role is Role.ASSISTANT and each.chain not in said_before:
+        if each.message.role is Role.ASSISTANT and each.chain not in scripted:
             chosen = _nearest(look.sessions_with(each.chain), since, print_here, look)
             if chosen is not None:
                 return look.session(chosen)
         since.append(each.chain)
     if not since or any(
-        each.message.role is Role.ASSISTANT and each.chain not in said_before for each in built_upon
+        each.message.role is Role.ASSISTANT and each.chain not in scripted for each in built_upon
     ):
         return None
-    repeated = _unanswered(asked, since[0], look)
+    repeated = _find_unanswered(asked, since[0], look)
     return look.session(repeated) if repeated is not None else None
 
 
 def _nearest(
     candidates: Sequence[SessionId], since: Sequence[Chain], print_here: str, look: Lookup
 ) -> SessionId | None:
-    """The candidate whose client resembles this one most; among equals the one that holds more of
-    it, then the most recent."""
+    """The candidate whose client is most similar; among equals the one that has more of the past,
+    then the latest."""
     best: tuple[int, int, SessionId] | None = None
     for id in candidates:
         last = look.last_turn(id)
@@ -103,9 +102,9 @@ def _nearest(
     return best[2] if best is not None else None
 
 
-def _unanswered(asked: RequestReceived, head: Chain, look: Lookup) -> SessionId | None:
-    """A first message that was said before begins a new session, unless it repeats a call that got
-    no reply."""
+def _find_unanswered(asked: RequestReceived, head: Chain, look: Lookup) -> SessionId | None:
+    """The session in which this first message got no reply, so that this is a retry; otherwise it
+    begins a new one."""
     print_here = fingerprint(asked)
     for id in reversed(look.sessions_with(head)):
         turn = look.turn_at(id, head)
@@ -118,8 +117,7 @@ def _unanswered(asked: RequestReceived, head: Chain, look: Lookup) -> SessionId 
 
 
 def fingerprint(asked: RequestReceived) -> str:
-    """What tells one client from another, trait by trait, each as a short hash; empty where there
-    is nothing to tell."""
+    """Hashes of the traits that distinguish clients; empty where a trait is missing."""
     request = asked.request
     return ".".join(
         _short(trait)
@@ -141,8 +139,7 @@ def _system(request: Request) -> str:
 
 
 def _likeness(one: str, other: str) -> int | None:
-    """Traits that agree minus traits that differ; None where both carry a session hint and the
-    hints differ."""
+    """Equal traits minus different ones; None if both carry a session hint and the hints differ."""
     pairs = list(zip(one.split("."), other.split("."), strict=True))
     hint, other_hint = pairs[0]
     if hint and other_hint and hint != other_hint:
@@ -159,7 +156,7 @@ _LOOKED_AT = (
     1 << 16
 )  # bytes of a part: what a client puts around a prompt is shorter, and no prompt needs more
 _MOST_MESSAGES = 64  # from the first on: no client says more before the person does
-_MOST_BLOCKS = 64  # that stand in front of the person's words in one part
+_MOST_BLOCKS = 64  # before the person's words in one part
 
 _TAG = re.compile(r"<(?P<name>[A-Za-z][\w.:-]{0,60})(?: [^<>]{0,500})?(?P<alone>/?)>")
 _NEXT_BLOCK = re.compile(r"\n\s{0,100}<[A-Za-z][\w.:-]{0,60}(?: [^<>]{0,200})?>")
@@ -169,8 +166,8 @@ _PERSONS = """
     task user_message user_query user_request userrequest user_input user_prompt user-prompt user feedback question query
     request prompt human command-name command-args"""  # noqa: E501
 _PERSONS_TAGS = frozenset(_PERSONS.split())
-"""Tags in which clients put what the person said (Cline, Roo, Copilot, Cursor, slash commands); any
-other holds context."""
+"""Tags in which clients put the person's words (Cline, Roo, Copilot, Cursor, slash commands); all
+others hold context."""
 
 _CLIENTS_OWN = re.compile(
     r"""\#{1,3}\ [\w./-]{1,200}\.md\b                                       # instructions of the project: Codex and others
@@ -188,25 +185,25 @@ _CLIENTS_OWN = re.compile(
     """,  # noqa: E501
     re.VERBOSE,
 )
-"""How texts begin that a client wrote in the person's name, in plain words."""
+"""Beginnings of texts that a client wrote in the person's name, without tags."""
 
-_AFRESH = b"I switched to a new code base"  # aider: whatever stood before was an example
+_AFRESH = b"I switched to a new code base"  # aider: everything before it was an example
 
 
 @dataclass(frozen=True, slots=True)
 class FirstPrompt:
-    """Where the person first speaks."""
+    """The first message with the person's own words."""
 
     index: int
-    """Of the message; 0 where no message holds words of a person. The client wrote the assistant's
-    part before it, too."""
+    """Index of the message; 0 if no message has words of a person. The client also wrote the
+    assistant's part before it."""
     words: str
-    """Of its first part with words of their own; empty where no message has any."""
+    """The words of its first part with own words; empty if no message has any."""
 
 
 def first_prompt(messages: Sequence[Message]) -> FirstPrompt:
     """The person's first own words. Of several messages in a row the last has them: clients put
-    others in front."""
+    others first."""
     found: FirstPrompt | None = None
     first = 1 + max(
         (index for index, each in enumerate(messages[:_MOST_MESSAGES]) if _begins_afresh(each)),
@@ -224,18 +221,18 @@ def first_prompt(messages: Sequence[Message]) -> FirstPrompt:
 def session_title(messages: Sequence[Message], otherwise: str = "") -> str:
     """A line for lists of sessions, without secrets.
 
-    Where none of it is a person's own: `otherwise`, or how the first prompt begins.
+    If none of it is a person's own: `otherwise`, or the beginning of the first prompt.
     """
     from hotset.sealing import seal  # noqa: PLC0415 - 50 ms, which a start should not pay
 
-    said = (text for message in messages[:_MOST_MESSAGES] for text in _prompts(message))
-    words = unquoted(first_prompt(messages).words or otherwise or next(said, ""))
+    prompts = (text for message in messages[:_MOST_MESSAGES] for text in _prompts(message))
+    words = unquoted(first_prompt(messages).words or otherwise or next(prompts, ""))
     return " ".join(seal(words[: 8 * _TITLE_CHARS]).text.split())[:_TITLE_CHARS]
 
 
 def own_words(text: str) -> str:
     """The person's words in a text: without the blocks before them, and up to the next block. Empty
-    where there are none."""
+    if there are none."""
     persons: list[str] = []
     for _ in range(_MOST_BLOCKS):
         text = text.lstrip()
@@ -256,15 +253,14 @@ def own_words(text: str) -> str:
 
 
 def unquoted(words: str) -> str:
-    """`opencode run` puts quotes around what was typed."""
+    """The words without quotes: `opencode run` puts quotes around what was typed."""
     quoted = _QUOTED.fullmatch(words)
     return quoted[1].replace('\\"', '"') if quoted else words
 
 
 def _block(text: str) -> tuple[str, bool, str] | None:
-    """A tag with what it holds, a fence, or the heading of one, at the start of a text: its inside,
-    whether a person said that, and the rest. None where the text begins with anything else.
-    """
+    """A tag with its content, a fence, or the heading of one, at the start of a text: its content,
+    whether that is a person's, and the rest. None if the text begins with anything else."""
     if text.startswith(_FENCE):
         end = text.find(f"\n{_FENCE}", len(_FENCE))
         return None if end < 0 else ("", False, text[end + 1 + len(_FENCE) :])
@@ -299,10 +295,10 @@ def _prompts(message: Message) -> Iterator[str]:
 
 
 LINKED = "SessionLinked"
-"""The event's name."""
+"""Event name."""
 
 _SHORTEST_TASK = 8  # characters of a prompt that equals the arguments of a tool for subagents
-_SHORTEST_QUOTE = 40  # of one that holds, or stands in, any tool's arguments
+_SHORTEST_QUOTE = 40  # of one that contains, or is part of, any tool's arguments
 _SHORTEST_REPLY = 80  # of a model's reply in the past that a client rewrote
 _SHORTEST_SUMMARY = 120
 _SHORTEST_LINE = 20  # of a summary that was quoted in part
@@ -317,7 +313,7 @@ class Kinship(StrEnum):
     SUBAGENT = "subagent"
     """Its agent was started by one of the parent's."""
     CONTINUATION = "continuation"
-    """It goes on with what the parent's client summed up or cut."""
+    """It continues what the parent's client summarised or cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +327,8 @@ class Parent:
 
     session: SessionId
     kinship: Kinship
-    told_by: str
-    """The evidence: `header`, `call`, `reply`, `summary` or `metadata`."""
+    evidence: str
+    """`header`, `call`, `reply`, `summary` or `metadata`."""
 
     def event(self, child: SessionId, turn: int, time: float) -> Event:
         return Event(
@@ -340,7 +336,7 @@ class Parent:
             time,
             child,
             turn,
-            {"parent": self.session, "kinship": self.kinship, "told_by": self.told_by},
+            {"parent": self.session, "kinship": self.kinship, "told_by": self.evidence},
         )
 
 
@@ -361,8 +357,7 @@ def find_parent(asked: RequestReceived, look: Lookup) -> Parent | None:
 
 
 def parents_in(store: Store) -> Mapping[SessionId, Parent]:
-    """The same of a whole store. A damaged event costs the links behind it, not the list that wants
-    to tell them."""
+    """The same for a whole store. A damaged event costs the links after it, not the whole list."""
     events: list[Event] = []
     with suppress(PageDamaged):
         for event in store.events(name=LINKED):
@@ -371,7 +366,8 @@ def parents_in(store: Store) -> Mapping[SessionId, Parent]:
 
 
 def parents(events: Iterable[Event]) -> Mapping[SessionId, Parent]:
-    """By child. The first link of a session holds; one that would close a circle is left out."""
+    """Parents by child. The first link of a session counts; one that would close a cycle is left
+    out."""
     found: dict[SessionId, Parent] = {}
     for event in events:
         child, parent = event.session, event.detail.get("parent")
@@ -404,7 +400,8 @@ def _by_header(asked: RequestReceived, look: Lookup) -> Parent | None:
 
 
 def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
-    """A call that still waits has these words as an argument, or these words hold its argument."""
+    """The parent that waits for a call with these words as an argument, or whose argument is in
+    these words."""
     spoken = first_prompt(asked.request.messages)
     words = _flat(spoken.words)
     if len(words) < _SHORTEST_TASK:
@@ -417,8 +414,10 @@ def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
             continue
         starts_agents = kind_of_result(page.tool, b"") is Kind.AGENT_MESSAGE
         fits = any(
-            (starts_agents and told == words) or _quotes(whole, told) or _quotes(told, words)
-            for told in map(_flat, _strings(_parsed(look.content(page.digest))))
+            (starts_agents and argument == words)
+            or _quotes(whole, argument)
+            or _quotes(argument, words)
+            for argument in map(_flat, _strings(_parse_arguments(look.content(page.digest))))
         )
         if fits and _is_same_client(asked, page, look):
             return Parent(page.session, Kinship.SUBAGENT, "call")
@@ -426,30 +425,30 @@ def _by_call(asked: RequestReceived, look: Lookup) -> Parent | None:
 
 
 def _by_reply(asked: RequestReceived, look: Lookup) -> Parent | None:
-    """The request holds what a model said in that session, behind another past."""
+    """The parent whose model wrote a reply that this request contains after another past."""
     messages = asked.request.messages
     behind = [
         each for each in messages[first_prompt(messages).index :] if each.role is Role.ASSISTANT
     ]
-    said = (
+    replies = (
         part.content
         for each in reversed(behind)
         for part in each.parts
         if part.kind is Kind.RESPONSE
     )
-    for content in islice((each for each in said if len(each) >= _SHORTEST_REPLY), _MOST_TEXTS):
+    for content in islice((each for each in replies if len(each) >= _SHORTEST_REPLY), _MOST_TEXTS):
         for page in look.pages_with(digest(content)):
             if (
                 page.kind is Kind.RESPONSE
                 and _is_same_client(asked, page, look)
-                and _was_said_by_a_model(page, look)
+                and _is_model_reply(page, look)
             ):
                 return Parent(page.session, Kinship.CONTINUATION, "reply")
     return None
 
 
 def _by_summary(asked: RequestReceived, look: Lookup) -> Parent | None:
-    """The request begins with what that session's latest reply said, most of it if not all."""
+    """The parent whose latest reply this request begins with, at least most of it."""
     text = "\n".join(islice(_texts(asked.request.messages, Kind.PROMPT), _MOST_TEXTS))
     if not _SHORTEST_SUMMARY <= len(text) <= _LONGEST:
         return None
@@ -457,19 +456,19 @@ def _by_summary(asked: RequestReceived, look: Lookup) -> Parent | None:
     equal = (
         page for each in _contents(asked.request.messages) for page in look.pages_with(digest(each))
     )
-    said_so = {page.session for page in equal if page.kind is Kind.PROMPT}
+    same_prompt = {page.session for page in equal if page.kind is Kind.PROMPT}
     for page in look.latest_replies(_SHORTEST_SUMMARY):
         if (
-            page.size > _LONGEST or page.session in said_so
-        ):  # it was asked the same, and the model repeated it
+            page.size > _LONGEST or page.session in same_prompt
+        ):  # it got the same prompt, and the model repeated it
             continue
-        said = (look.content(page.digest) or b"").decode("utf-8", "replace")
-        theirs = _lines(said)
+        reply = (look.content(page.digest) or b"").decode("utf-8", "replace")
+        theirs = _lines(reply)
         shared = sum(map(len, lines & theirs))
         is_most = shared >= _SHORTEST_SUMMARY and 2 * shared >= min(
             sum(map(len, lines)), sum(map(len, theirs))
         )
-        if (is_most or _flat(said) in whole) and _is_same_client(asked, page, look):
+        if (is_most or _flat(reply) in whole) and _is_same_client(asked, page, look):
             return Parent(page.session, Kinship.CONTINUATION, "summary")
     return None
 
@@ -494,8 +493,8 @@ def _is_same_client(asked: RequestReceived, page: Page, look: Lookup) -> bool:
     return client == its_client if client or its_client else agent == its_agent
 
 
-def _was_said_by_a_model(page: Page, look: Lookup) -> bool:
-    """It stands in the reply of its turn, not in what the client sent then."""
+def _is_model_reply(page: Page, look: Lookup) -> bool:
+    """True if the page is in the reply of its turn, not in what the client sent."""
     turn = look.turn(page.session, page.turn)
     return turn is not None and page.chain in islice(_reply(turn, look), _MOST_STEPS)
 
@@ -535,7 +534,7 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _parsed(arguments: bytes | None) -> Any:
+def _parse_arguments(arguments: bytes | None) -> Any:
     try:
         return msgspec.json.decode(arguments or b"null")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

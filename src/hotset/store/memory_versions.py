@@ -1,5 +1,5 @@
-"""Memories: how they are encoded, which versions and links a commit adds, and how the versions of
-another store are merged with ours."""
+"""Memories: their encoding, the versions and links that a commit adds, and merging with the
+versions of another store."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def decode_memory(kind: MemoryKind, body: bytes) -> MemoryRecord:
 
 
 def memory_from_fields(fields: dict[str, Any]) -> MemoryRecord:
-    """From what `msgspec.to_builtins` makes of a memory. Raises `msgspec.ValidationError`."""
+    """The inverse of `msgspec.to_builtins`. Raises `msgspec.ValidationError`."""
     return _memory(
         msgspec.convert(fields, type=_shape(msgspec.convert(fields.get("kind"), type=MemoryKind)))
     )
 
 
 def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
-    """Raises `BadInput`, a sentence about what cannot be kept."""
+    """Raises `BadInput`, with a sentence, for what cannot be kept."""
     ids: tuple[MemoryId, ...]
     match row:
         case MemoryRecord():
@@ -77,7 +77,8 @@ def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
 
 
 def _why(error: Exception) -> str:
-    """JSON has no number that is not finite: one becomes nothing, and nothing is no number."""
+    """The reason without NaN and infinity, which JSON lacks: they become null, which is no
+    number."""
     text = str(error)
     return f"a number must be finite ({text})" if "got `null`" in text else text
 
@@ -115,8 +116,8 @@ def _shape(kind: MemoryKind) -> type[msgspec.Struct]:
 
 
 def place_memories(deposit: Remembered, look: Lookup) -> Writing:
-    """The rows for new versions, links and uses. Raises `Conflict` where another writer was first,
-    `BadInput` where something cannot be kept."""
+    """The rows for new versions, links and uses. Raises `Conflict` if another writer was first,
+    `BadInput` if something cannot be kept."""
     rows: tuple[MemoryRecord | MemoryLink | MemoryUse, ...] = (
         *deposit.memories,
         *deposit.links,
@@ -142,11 +143,11 @@ def place_erasure(deposit: Erased, look: Lookup) -> Writing:
 
 
 def is_same_memory(one: MemoryRecord, other: MemoryRecord) -> bool:
-    """Whichever work wrote it, when, why, and as which version."""
-    return _said(one) == _said(other)
+    """True if both are equal except for version, time, run and reason."""
+    return _content_of(one) == _content_of(other)
 
 
-def _said(memory: MemoryRecord) -> MemoryRecord:
+def _content_of(memory: MemoryRecord) -> MemoryRecord:
     return replace(memory, time=0.0, run="", why="", version=0)
 
 
@@ -172,8 +173,8 @@ def _new_versions(memories: Sequence[MemoryRecord], look: Lookup) -> Iterator[Me
 
 
 def _new_links(links: Sequence[MemoryLink], look: Lookup) -> Iterator[MemoryLink]:
-    """Those that change which links hold: one that is there is not made again, one that is not
-    there is not taken back."""
+    """Links that change the current state: an existing one is not added again, a missing one is not
+    removed."""
     latest: dict[tuple[MemoryId, MemoryId, Relation], MemoryLink | None] = {}
     for link in links:
         ends = link.of, link.to, link.relation
@@ -200,14 +201,14 @@ class MemoryMerge:
     def __init__(
         self, look: Lookup, versions: Callable[[MemoryId], Sequence[MemoryRecord]]
     ) -> None:
-        """Both tell what the store holds at the moment, with all that was written since."""
+        """Both return the current state of the store, including everything written since."""
         self._look = look
         self._versions = versions
         self._ours: dict[MemoryId, MemoryRecord] = {}
         self._put_behind: set[MemoryId] = set()
 
     def take(self, theirs: MemoryRecord) -> MemoryRecord | None:
-        """The version to write; None where there is nothing new about it. Raises `BadInput`."""
+        """The version to write; None if nothing about it is new. Raises `BadInput`."""
         refuse_unfit(theirs)
         latest = self._look.last_memory(theirs.id)
         if latest is None:

@@ -1,5 +1,5 @@
-"""How a store came to look as it does: an append-only list, one step a version. Steps are never
-edited, only added. And the notes that stores up to format 3 kept as hidden rows."""
+"""The store's migrations: an append-only list, one step a version. Steps are never edited, only
+added. Also the notes that stores up to format 3 kept as hidden rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ APPLICATION_ID = 0x686F7473  # "hots": tells `file` and us whose SQLite file thi
 
 
 def _first(connection: apsw.Connection) -> None:
-    """Columns have no type, so that SQLite gives back exactly what was put in; rows are told apart
+    """Columns have no type, so that SQLite returns exactly what was put in; rows are distinguished
     by their seals."""
     connection.execute(
         """
@@ -114,7 +114,7 @@ def _second(connection: apsw.Connection) -> None:
 def _third(connection: apsw.Connection) -> None:
     """Memories, their links and their uses.
 
-    A version of a memory is one body; beside it stands what is asked for. What is erased leaves its
+    A version of a memory is one body, with columns for what is queried. What is erased leaves its
     number behind, and nothing else: rows that SQLite deletes make it move their neighbours, and it
     leaves copies of those where they were.
     """
@@ -142,7 +142,7 @@ def _third(connection: apsw.Connection) -> None:
 
 
 def _fourth(connection: apsw.Connection) -> None:
-    """Notes. What stood in `hidden` under made-up names becomes notes of the space that the name
+    """Notes. What was in `hidden` under made-up names becomes notes of the space that the name
     began with."""
     connection.execute(
         """
@@ -157,16 +157,16 @@ def _fourth(connection: apsw.Connection) -> None:
 
 
 MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second, _third, _fourth)
-"""Step n leads from version n to n + 1."""
+"""Step n goes from version n to n + 1."""
 
 VERSION = len(MIGRATIONS)
 
 _OLD_SPACES = frozenset({"calibration", "response", "found", "offer", "brought"})
-"""Of the notes that stores up to format 3 kept as hidden rows under made-up names."""
+"""Spaces of the notes that stores up to format 3 kept as hidden rows under made-up names."""
 
 
 def migrate(connection: apsw.Connection, database: Path) -> None:
-    """Brings a store to the version of this code, in one transaction. Raises `StoreTooNew`, or
+    """Bring a store to the version of this code, in one transaction. Raises `StoreTooNew`, or
     refuses a foreign file."""
     version = _version(connection, database)
     if connection.pragma("journal_mode") != "wal":
@@ -186,7 +186,7 @@ def migrate(connection: apsw.Connection, database: Path) -> None:
 
 
 def refuse_unreadable(connection: apsw.Connection, database: Path) -> None:
-    """For a store that cannot be changed now: it must be of this version already."""
+    """Check a store that cannot be changed now: it must have this version already."""
     version = _version(connection, database)
     if version != VERSION:
         raise StoreFailed(
@@ -219,7 +219,7 @@ def _version(connection: apsw.Connection, database: Path) -> int:
 
 
 def old_note(row: HiddenRow, read: Callable[[Digest], bytes]) -> Note | None:
-    """The note that this hidden row stands for in stores up to format 3; None for a true one. Its
+    """The note that a hidden row of a store up to format 3 represents; None for a real one. Its
     version is still open."""
     space, _, key = row.chain.partition(":")
     if not key or space not in _OLD_SPACES:
@@ -232,8 +232,7 @@ def old_note(row: HiddenRow, read: Callable[[Digest], bytes]) -> Note | None:
 
 
 def note_of(connection: apsw.Connection, row: HiddenRow) -> Note | None:
-    """The same, with its version: that of its step where it is there already, otherwise the
-    next."""
+    """The same, with its version: that of its step if it exists already, otherwise the next."""
 
     def read(address: Digest) -> bytes:
         form = connection.execute(
@@ -253,8 +252,8 @@ def note_of(connection: apsw.Connection, row: HiddenRow) -> Note | None:
 
 
 def move_hidden_to_notes(connection: apsw.Connection) -> None:
-    """For stores up to format 3, inside a transaction. The rows that stay are numbered without gaps
-    again (see `repair`)."""
+    """Move the notes of a store up to format 3, inside a transaction. The rows that stay are
+    numbered without gaps again (see `repair`)."""
     every = connection.execute(f"SELECT {HIDDEN.names} FROM hidden ORDER BY step, seq").fetchall()
     stay: list[Any] = []
     for values in every:

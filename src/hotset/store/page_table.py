@@ -1,5 +1,4 @@
-"""The page table of a line, out of SQL. A row never changes, so one that was proven once is not
-proven again."""
+"""Reads the page table of a line from SQL. A row never changes, so it is verified only once."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ _BLOB = "SELECT codec, size, body FROM blob WHERE digest = ?"
 
 _Noun = TypeVar("_Noun", Shown, Hidden)
 _Place = tuple[Any, ...]
-"""Where a row is found in an index, with its number: the key under which it is remembered."""
+"""Where an index finds a row, with its number: the cache key."""
 
 
 class _Hidden(NamedTuple):
@@ -65,7 +64,7 @@ class _Hidden(NamedTuple):
     turn: int
 
 
-class _Answered(NamedTuple):
+class _ReplyTurn(NamedTuple):
     """The turn in which a message was the reply to the one before it."""
 
     step: int
@@ -74,10 +73,10 @@ class _Answered(NamedTuple):
 
 
 class PageTables:
-    """Puts page tables together, and remembers the rows that it has proven."""
+    """Assembles page tables, and caches the verified rows."""
 
     def __init__(self, room: int = _ROOM) -> None:
-        """`room` is how many bytes of either kind of row may stay in memory."""
+        """`room` is how many bytes of either kind of row may be cached."""
         self._shown: Lru[_Place, Shown] = Lru(weight=room)
         self._hidden: Lru[_Place, Hidden] = Lru(weight=room)
 
@@ -130,7 +129,7 @@ class PageTables:
 
 
 def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
-    """The step of a turn's last plan; None where it was never planned."""
+    """The step of a turn's last plan; None if it was never planned."""
     row = read_one(
         connection,
         SENT,
@@ -146,7 +145,7 @@ def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
 def _in_force(
     connection: apsw.Connection, keys: Sequence[Value], found: Sequence[_Hidden]
 ) -> list[_Place]:
-    """The places of the rows that hold on this line: what stood there when the reply behind it was
+    """The places of the current rows of this line: those of the time when the reply after it was
     made, or else the latest.
 
     Two conversations that open with the same words share their first messages, and may have been
@@ -159,7 +158,7 @@ def _in_force(
         if (next := behind.get(chain)) is not None
     ]
     answered = {
-        (head, chain): _Answered(*rest)
+        (head, chain): _ReplyTurn(*rest)
         for some in _portions(wanted)
         for head, chain, *rest in connection.execute(_ANSWERED, some)
     }
@@ -179,19 +178,19 @@ def _read_shown(values: Sequence[Any]) -> Shown:
     *fields, codec, size, body = values
     row = SHOWN.unpack(fields)
     return read_shown(
-        row, lambda address: _unpressed(address, (codec, size, body) if body is not None else None)
+        row, lambda address: _read_blob(address, (codec, size, body) if body is not None else None)
     )
 
 
 def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
     def read(address: Digest) -> bytes:
-        return _unpressed(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
+        return _read_blob(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
 
     row = read_one(connection, HIDDEN, "chain = ? AND seq = ?", *place)
     return read_hidden(row, read) if row is not None else None
 
 
-def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
+def _read_blob(address: Digest, form: Sequence[Any] | None) -> bytes:
     if form is None:
         raise PageDamaged(
             f"content {address} is not there; `hotset repair` lets go of the forms that need it"
@@ -202,7 +201,8 @@ def _unpressed(address: Digest, form: Sequence[Any] | None) -> bytes:
 def _deepest_sent(
     connection: apsw.Connection, keys: Sequence[Value], step: int
 ) -> SentRequest | None:
-    """From the end of the line: the latest request mostly ended a few messages ago."""
+    """The deepest message with which a request ended, searched from the end: it is mostly a few
+    messages back."""
     depth = {key: number for number, key in enumerate(keys)}
     for end in range(len(keys), 0, -_AT_ONCE):
         some = next(_portions(keys[max(0, end - _AT_ONCE) : end]))
@@ -217,7 +217,7 @@ def _deepest_sent(
 
 
 def _portions(values: Sequence[Value]) -> Iterator[tuple[Value, ...]]:
-    """In equal portions: the last one is filled up with what is never found."""
+    """Equal portions: the last one is padded with a value that is never found."""
     for start in range(0, len(values), _AT_ONCE):
         some = values[start : start + _AT_ONCE]
         yield (*some, *(None,) * (_AT_ONCE - len(some)))
@@ -231,18 +231,18 @@ def _every(places: Iterable[_Place], rows: dict[_Place, _Noun]) -> Iterator[_Nou
         yield row
 
 
-Read = Callable[[Digest], bytes]
+ReadContent = Callable[[Digest], bytes]
 """The content at an address."""
 
 
-def read_shown(row: ShownRow, read: Read) -> Shown:
+def read_shown(row: ShownRow, read: ReadContent) -> Shown:
     text = read(row.text) if row.text is not None else b""
     return Shown(
         Spot(row.chain, row.position), row.form, text, row.tokens, row.whole, row.cause, row.time
     )
 
 
-def read_hidden(row: HiddenRow, read: Read) -> Hidden:
+def read_hidden(row: HiddenRow, read: ReadContent) -> Hidden:
     instead = read(row.instead) if row.instead is not None else b""
     return Hidden(
         row.chain, tuple(map(read, row.before)), instead, tuple(map(read, row.after)), row.asides

@@ -1,4 +1,4 @@
-"""From a deposit to the rows of one commit. Every adapter shares this, so that they cannot
+"""Turns a deposit into the rows of one commit. Every adapter shares this, so that they cannot
 disagree."""
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _TITLE_CHARS = 80
 
 
 def place(deposit: Deposit, look: Lookup) -> tuple[Writing, CommitReceipt]:
-    """What to write for a deposit, and what to answer once it is written."""
+    """The rows to write for a deposit, and the receipt for it."""
     return _PLACE[type(deposit)](deposit, look)
 
 
 def merge_receipts(kept: CommitReceipt, later: CommitReceipt) -> CommitReceipt:
-    """What a group became whose deposits became these."""
+    """The receipt of a group, from those of its deposits."""
     return CommitReceipt(kept.turn or later.turn, (*kept.pages, *later.pages))
 
 
@@ -100,7 +100,7 @@ def _place_request(asked: RequestReceived, look: Lookup) -> tuple[Writing, Commi
         tools=tools,
         events=(parent.event(session.id, turn.number, asked.time),) if parent is not None else (),
     )
-    return writing, _kept(writing, turn)
+    return writing, _receipt(writing, turn)
 
 
 def _place_reply(answered: ReplyReceived, look: Lookup) -> tuple[Writing, CommitReceipt]:
@@ -131,7 +131,7 @@ def _place_reply(answered: ReplyReceived, look: Lookup) -> tuple[Writing, Commit
         pages=tuple(pages),
         turns=(ended,),
     )
-    return writing, _kept(writing, ended)
+    return writing, _receipt(writing, ended)
 
 
 def whole_system(request: Request) -> bytes:
@@ -203,7 +203,7 @@ def _place_gists(gisted: Gisted, look: Lookup) -> tuple[Writing, CommitReceipt]:
 
 
 def _place_plan(planned: PlanMade, look: Lookup) -> tuple[Writing, CommitReceipt]:
-    """Rows of one plan share a step. A spot that it decided twice is as it was decided last."""
+    """Rows of one plan share a step. If a spot was decided twice, the last decision counts."""
     turn = _turn_of(planned.turn, look)
     step = look.last_step() + 1
     decided = {shown.spot: shown for shown in planned.shown}.values()
@@ -279,8 +279,7 @@ def _sent_row(sent: SentRequest, turn: Turn, step: int) -> SentRow:
 
 
 def _place_bill(billed: Billed, look: Lookup) -> tuple[Writing, CommitReceipt]:
-    """A turn has one bill. It was due when its reply had come; where none was kept, when its
-    request came."""
+    """A turn has one bill. Its time is that of the reply; if none was kept, that of the request."""
     turn = _turn_of(billed.turn, look)
     bill = replace(
         billed.bill, session=turn.session, turn=turn.number, time=turn.finished or turn.started
@@ -355,8 +354,7 @@ def _messages(
 
 
 def pages_of(node: Node, parts: Sequence[Part], agent: str, look: Lookup) -> Iterator[Page]:
-    """The pages of a message that was placed before: made again, they are equal to the first
-    ones."""
+    """The pages of a message that was placed before: made again, they equal the first ones."""
     addresses = [digest(part.content) for part in parts]
     return _pages_of(node, parts, addresses, agent, _page_before(node.parent, node.session, look))
 
@@ -385,7 +383,7 @@ def _pages_of(
 
 
 def _tail_of(links: Sequence[Link], session: SessionId, look: Lookup) -> Iterator[Link]:
-    """The links whose messages the session does not hold yet."""
+    """The links whose messages the session does not have yet."""
     known_to = next(
         (
             i
@@ -483,8 +481,7 @@ def _page(
 
 
 def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Page], list[Blob]]:
-    """System text that stands outside the messages: a page whenever the session has not seen it
-    before."""
+    """System text outside of the messages: a page whenever it is new in the session."""
     pages: list[Page] = []
     blobs: list[Blob] = []
     for position, part in enumerate(parts):
@@ -510,8 +507,8 @@ def _system(parts: Sequence[Part], place: _Place, look: Lookup) -> tuple[list[Pa
 
 
 def _new_session(asked: RequestReceived, parent: Parent | None, look: Lookup) -> Session:
-    """The same key gives the same id everywhere; without a key the first moment of the session
-    names it."""
+    """The same key gives the same id everywhere; without a key the id comes from the first moment
+    of the session."""
     above = look.session(parent.session) if parent is not None else None
     id = _unused_id(
         f"key:{asked.key}" if asked.key else f"first:{asked.time!r}:{fingerprint(asked)}", look
@@ -535,7 +532,7 @@ def _unused_id(seed: str, look: Lookup) -> SessionId:
     return id
 
 
-def _kept(writing: Writing, turn: Turn) -> CommitReceipt:
+def _receipt(writing: Writing, turn: Turn) -> CommitReceipt:
     return CommitReceipt(turn.ref, tuple(page.id for page in writing.pages))
 
 

@@ -1,4 +1,5 @@
-"""What every store can do. `hotset.testing.check_store()` is the contract; SQL stays behind it."""
+"""The interface of every store. `hotset.testing.check_store()` is the contract; SQL stays behind
+it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from hotset.nouns.window import Cause, Form, PageTable
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which pages: every condition that is set must hold."""
+    """A filter for pages: every condition that is set must hold."""
 
     session: SessionId | None = None
     agent: str | None = None
@@ -48,7 +49,7 @@ class Where:
     limit: int | None = None
 
     def holds(self, page: Page) -> bool:
-        """Does every condition hold for this page? `limit` is not a condition."""
+        """True if every condition holds for this page. `limit` is not a condition."""
         wanted = (
             (self.session, page.session),
             (self.agent, page.agent),
@@ -82,7 +83,7 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something in the store that is not as it was kept."""
+    """Something in the store that differs from what was kept."""
 
     what: str
     """`content`, `file`, or the kind of row: `page`, `node`, `turn`, `session`, `shown`, `bill` and
@@ -102,7 +103,7 @@ class Census:
     content_bytes: int
     """Bytes of content, before compression."""
     stored_bytes: int
-    """Bytes of content as they lie on disk."""
+    """Bytes of content on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +113,15 @@ class ShownRow:
 
     session: SessionId
     turn: int
-    """Session and turn say who decided it; nothing is found by them."""
+    """Session and turn that decided it; no query uses them."""
     step: int
     """Grows with every change of the page table in a store; of two rows for one place the one with
-    the higher step holds."""
+    the higher step counts."""
     chain: Chain
     position: int
     form: Form
     text: Digest | None
-    """The address of what is shown in place of the page; None where that is nothing."""
+    """The address of what is shown in place of the page; None if nothing is."""
     tokens: int
     whole: int
     cause: Cause
@@ -173,7 +174,7 @@ Row = (
     | Note
     | Blob
 )
-"""Everything a store holds is one of these; `dump` gives them out and `load` takes them in."""
+"""Any row of a store; `dump` writes them and `load` reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,7 @@ class MemoryRows:
     """How many rows some memories have."""
 
     memories: int
-    """Of those that were asked for, how many there are."""
+    """Number of the requested ones that exist."""
     versions: int
     links: int
     """From or to one of them."""
@@ -189,22 +190,23 @@ class MemoryRows:
 
 
 CANDIDATES = 64
-"""How many sessions that share a message are weighed: a first prompt that was said 10,000 times
-must not cost 10,000 look-ups."""
+"""How many sessions that share a message are compared: a first prompt that occurs 10,000 times must
+not cost 10,000 look-ups."""
 
 LATEST = 256
 """How many turns are searched for the one that started a session."""
 
 FEW = 8
 """How many replies are compared with the beginning of a session, and how many pages of equal
-content are looked at."""
+content are read."""
 
 MATCHES = 8
-"""How many ids `match` and `contents` give: enough to tell a person that a prefix is not unique."""
+"""How many ids `match` and `contents` return: enough to tell a person that a prefix is not
+unique."""
 
 
 class Lookup(Protocol):
-    """The questions that placing a deposit asks, answered inside the transaction that will write
+    """The queries that placing a deposit needs, answered inside the transaction that will write
     it."""
 
     def session(self, id: SessionId) -> Session | None: ...
@@ -219,8 +221,8 @@ class Lookup(Protocol):
     def node(self, session: SessionId, chain: Chain) -> Node | None: ...
 
     def continued(self, session: SessionId, chain: Chain) -> bool:
-        """Does another message (not an aside) already follow this one in the session? `ROOT` asks
-        for any first message."""
+        """True if another message (not an aside) already follows this one in the session. `ROOT`
+        asks for any first message."""
         ...
 
     def branches(self, session: SessionId) -> int:
@@ -240,13 +242,13 @@ class Lookup(Protocol):
     def turn_by_response(self, response_id: str) -> Turn | None: ...
 
     def first_with_hint(self, hint: str) -> SessionId | None:
-        """Of the sessions whose fingerprint begins with this hint, and that offered tools: the
-        first among `LATEST` turns."""
+        """The first session among `LATEST` turns whose fingerprint begins with this hint and that
+        offered tools."""
         ...
 
     def waiting_calls(self) -> Sequence[Page]:
-        """Calls in the replies of the `LATEST` turns behind which no message stands yet; those of
-        the latest turn first."""
+        """Calls in the replies of the `LATEST` turns that no message follows yet; those of the
+        latest turn first."""
         ...
 
     def latest_replies(self, least: int) -> Sequence[Page]:
@@ -281,25 +283,22 @@ class Lookup(Protocol):
     def memory_version(self, id: MemoryId, version: int) -> MemoryRecord | None: ...
 
     def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
-        """The row that holds, also where it says that the link is gone."""
+        """The current row, also if it says that the link is gone."""
         ...
 
     def memory_rows(self, ids: Sequence[MemoryId]) -> MemoryRows:
-        """What there is of these memories."""
+        """Row counts of these memories."""
         ...
 
     def last_note(self, space: str, key: str) -> Note | None:
-        """Its latest version, also where that removed it."""
+        """Its latest version, also if that removed it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """The rows of one commit. A row that is there already is left as it is; only a turn is replaced
-    by its newer state.
-
-    What is erased leaves before anything is written.
-    """
+    """The rows of one commit. An existing row stays as it is; only a turn is replaced by its newer
+    state. Erasing comes before anything is written."""
 
     blobs: tuple[Blob, ...] = ()
     sessions: tuple[Session, ...] = ()
@@ -321,8 +320,7 @@ class Writing:
     erased: tuple[MemoryId, ...] = ()
     notes: tuple[Note, ...] = ()
     overwritten: tuple[Note, ...] = ()
-    """Notes in whose place one of `notes` stands: versions of a space that keeps only the last
-    few."""
+    """Notes that `notes` replace: old versions in a space that keeps only the last few."""
 
 
 class Store(Protocol):
@@ -333,7 +331,7 @@ class Store(Protocol):
       and raises a `HotsetError`.
     - Deposits are placed in the order in which they were handed over, each seeing those before it.
     - Content comes back byte for byte, or `PageDamaged` is raised; never other bytes.
-    - Rows come back in the order in which they were kept, whatever the clock said.
+    - Rows come back in the order in which they were kept, whatever their times.
     - Safe to use from several threads and several processes at once.
     """
 
@@ -373,8 +371,8 @@ class Store(Protocol):
     def sessions(self) -> Iterator[Session]: ...
 
     def recent_sessions(self) -> Sequence[Session]:
-        """The session of the latest turn first, whatever the clock said; sessions without a turn
-        are last."""
+        """The session of the latest turn first, by order, not by clock; sessions without a turn are
+        last."""
         ...
 
     def turns(self, session: SessionId) -> Iterator[Turn]: ...
@@ -404,9 +402,9 @@ class Store(Protocol):
 
         `shown` and `hidden` hold the latest row of each place, whichever session decided it; `sent`
         is the deepest message of the line with which a request ended. With `as_of`, everything is
-        as it stood when that turn was planned, with what was decided for it: the forms in which its
-        request was sent. A turn that was never planned was sent as it came: its table is empty.
-        Raises `NotFound` where there is no such turn.
+        as of that turn's plan, with its decisions: the forms in which its request was sent. A turn
+        that was never planned was sent unchanged: its table is empty. Raises `NotFound` if there is
+        no such turn.
         """
         ...
 
@@ -423,7 +421,7 @@ class Store(Protocol):
         ...
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
-        """Every version of a memory, the oldest first; none where there is no such memory."""
+        """Every version of a memory, the oldest first; empty if there is no such memory."""
         ...
 
     def memories(
@@ -446,8 +444,8 @@ class Store(Protocol):
         since: float | None = None,
         until: float | None = None,
     ) -> Iterator[MemoryRecord]:
-        """The same, whatever happened last first, and of equal times the later id; from `since` on
-        and before `until`."""
+        """The same, latest event first, and of equal times the later id; from `since` on and before
+        `until`."""
         ...
 
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
@@ -464,13 +462,12 @@ class Store(Protocol):
         ...
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
-        """The links that hold now, from or to a memory, or all of them, in the order in which they
-        were kept."""
+        """The current links from or to a memory, or all of them, in the order in which they were
+        kept."""
         ...
 
     def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
-        """How often these were used, or all where none is named; what was never used is not among
-        them."""
+        """Use counts of these memories, or of all if none is named; unused ones are left out."""
         ...
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
@@ -508,7 +505,7 @@ class Store(Protocol):
     def census(self) -> Census: ...
 
     def verify(self) -> Iterator[Damage]:
-        """Every hash is worked out again; nothing is changed."""
+        """Recompute every hash; nothing is changed."""
         ...
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:

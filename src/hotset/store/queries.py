@@ -1,4 +1,4 @@
-"""Rows out of SQL: what placement asks inside the transaction that will write, memories, links,
+"""SQL queries: those that placement needs inside the transaction that will write; memories, links,
 uses and notes."""
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _MOST_STEPS = 32  # messages of one reply
 _LATEST_TURNS = f"SELECT * FROM turn ORDER BY seq DESC LIMIT {LATEST}"
 _PAGE_NAMES = PAGE.qualified("page.")
 _WAITING_CALLS = f"""
-    WITH RECURSIVE said(turn_seq, session, number, head, chain, depth) AS (
+    WITH RECURSIVE line(turn_seq, session, number, head, chain, depth) AS (
         SELECT seq, session, number, head, tail, 0 FROM ({_LATEST_TURNS}) AS latest
             WHERE tail <> head AND tools IS NOT NULL AND NOT EXISTS (
                 SELECT 1 FROM node WHERE node.session = latest.session AND node.parent = latest.tail AND NOT node.aside)
         UNION ALL
-        SELECT turn_seq, said.session, number, head, node.parent, depth + 1
-            FROM said JOIN node ON node.chain = said.chain AND node.session = said.session
+        SELECT turn_seq, line.session, number, head, node.parent, depth + 1
+            FROM line JOIN node ON node.chain = line.chain AND node.session = line.session
             WHERE node.parent <> head AND depth < ?)
-    SELECT {_PAGE_NAMES} FROM said JOIN page ON page.chain = said.chain AND page.chain <> '' AND page.session = said.session
+    SELECT {_PAGE_NAMES} FROM line JOIN page ON page.chain = line.chain AND page.chain <> '' AND page.session = line.session
         WHERE page.kind = 'tool_call' ORDER BY turn_seq DESC, page.seq LIMIT ?
 """  # noqa: E501
 _LATEST_REPLIES = f"""
@@ -213,7 +213,7 @@ class SqlLookup:
 
 
 def read_value(connection: apsw.Connection, sql: str, *given: Any) -> Any:
-    """The first value of the first row; None where there is no row."""
+    """The first value of the first row; None if there is no row."""
     row = connection.execute(sql, given).fetchone()
     return row[0] if row else None
 
@@ -221,7 +221,7 @@ def read_value(connection: apsw.Connection, sql: str, *given: Any) -> Any:
 def read_one(
     connection: apsw.Connection, table: RowTable[Noun], where: str, *given: Any
 ) -> Noun | None:
-    """The row, proven by its seal; None where there is no such row."""
+    """The row, verified by its seal; None if there is no such row."""
     row = connection.execute(
         f'SELECT {table.names} FROM "{table.name}" WHERE {where}', given
     ).fetchone()
@@ -245,7 +245,7 @@ def stream_rows(
 
 
 def next_seq(after: Any, last: Any) -> Any:
-    """Where a walk over rows goes on. In a damaged file numbers may lead back, and the walk would
+    """Where a walk over rows continues. In a damaged file numbers may lead back, and the walk would
     never end."""
     if not isinstance(last, int) or last <= after:
         raise PageDamaged(
@@ -322,8 +322,8 @@ def newest_memories(
     since: float | None,
     until: float | None,
 ) -> Iterator[MemoryRecord]:
-    """The latest version of each memory, whatever happened last first: by the index alone, so that
-    the first few cost little."""
+    """The latest version of each memory, latest event first: by the index alone, so that the first
+    few cost little."""
     where, given = _among_memories("latest.kind", kinds, standings)
     if since is not None:
         where, given = f"{where} AND latest.created >= ?", [*given, since]
@@ -352,7 +352,7 @@ def memory_links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[M
 
 
 def memory_uses(connection: apsw.Connection, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Uses]:
-    """From an index alone: rows are not proven one by one, `verify` does that."""
+    """From an index alone: rows are not verified one by one, `verify` does that."""
     named = (msgspec.json.encode(ids).decode(),) if ids else ()
     which = (
         "WHERE memory IN (SELECT value FROM json_each(?))" if ids else "WHERE memory IS NOT NULL"
@@ -408,8 +408,8 @@ _MOST_KEYS = 250  # bound in one statement
 def latest_notes(
     connection: apsw.Connection, space: str, keys: Sequence[str], step: int
 ) -> Mapping[str, Note]:
-    """The version of each key that held at this step; of every key where none is named. What was
-    removed is left out."""
+    """The version of each key that was current at this step; of every key if none is named. Removed
+    notes are left out."""
     rows: list[Any] = []
     for some in [keys[start : start + _MOST_KEYS] for start in range(0, len(keys), _MOST_KEYS)] or [
         ()

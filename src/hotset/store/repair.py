@@ -1,5 +1,5 @@
-"""A damaged store: `verify` works out every hash, seal and chain again and changes nothing;
-`repair` saves what is intact into a fresh store and keeps the damaged file beside it."""
+"""Repairs a damaged store: `verify` recomputes every hash, seal and chain and changes nothing;
+`repair` copies what is intact into a fresh store and keeps the damaged file beside it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from hotset.store.wal import (
 from hotset.store.writer import has_blob, insert_blob
 
 Reread = Callable[[DialectName, bytes], Iterable[Message]]
-"""Reads the raw bytes of a message or of a whole reply again. A dialect can; the store cannot."""
+"""Parses the raw bytes of a message or of a whole reply again. A dialect can; the store cannot."""
 
 _FRESH = "store.db.repairing"
 _BLOB_VALUES = 5
@@ -80,7 +80,7 @@ _UNREADABLE = (IndexError, ValueError, struct.error, UnicodeDecodeError)
 
 
 def verify(reading: Reading, database: Path) -> Iterator[Damage]:
-    """Everything that is not as it was kept; every hash, seal and chain is worked out again."""
+    """Everything that differs from what was kept; every hash, seal and chain is recomputed."""
     yield from _file(reading, database)
     for row in _sift(reading, "blob", "digest, codec, size, body"):
         if isinstance(row, Damage):
@@ -119,7 +119,7 @@ def _file(reading: Reading, database: Path) -> Iterator[Damage]:
 
 
 def _wrongs(reading: Reading, table: RowTable[Any], row: Row) -> Iterator[str]:
-    """What an intact row says that the rest of the store does not bear out."""
+    """Statements of an intact row that the rest of the store contradicts."""
     for address in table.addresses(row):
         if not _there(reading, "SELECT 1 FROM blob WHERE digest = ?", pack_hex(address)):
             yield f"its content {address} is not there"
@@ -145,7 +145,7 @@ def _there(reading: Reading, sql: str, *given: Any) -> bool:
 
 
 def _sift(reading: Reading, table: str, columns: str) -> Iterator[Sequence[Any] | Damage]:
-    """Every row that can be reached; what cannot is reported and stepped over."""
+    """Every readable row; unreadable ones are reported and skipped."""
     try:
         with reading() as connection:
             last = connection.execute(f'SELECT max(seq) FROM "{table}"').fetchone()
@@ -198,15 +198,15 @@ def _one_by_one(
 @dataclass(frozen=True, slots=True)
 class RepairReport:
     saved: Mapping[str, int]
-    """Rows that are there now, by kind; `content` are the blobs."""
+    """Rows in the fresh store, by kind; `content` are the blobs."""
     lost: Mapping[str, int]
-    """Rows that were there and are not any more, as far as the gaps in their numbers tell."""
+    """Rows that are lost, as far as gaps in their numbers show."""
     rederived: int
-    """Contents and pages that were made again from the raw bytes of their messages."""
+    """Contents and pages rebuilt from the raw bytes of their messages."""
     missing: tuple[Digest, ...]
-    """Content that a row still points to and that is lost."""
+    """Lost content that a row still points to."""
     damaged: Path
-    """Where the damaged file is kept."""
+    """Path of the damaged file."""
 
     @property
     def whole(self) -> bool:
@@ -214,8 +214,8 @@ class RepairReport:
 
 
 def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()) -> RepairReport:  # noqa: B008 - frozen
-    """Raises `StoreBusy` while any process works with the store; leaves everything as it was where
-    it fails."""
+    """Repair a store. Raises `StoreBusy` while any process uses it; on failure everything stays as
+    it was."""
     folder = private_folder(Path(folder))
     database = folder / DATABASE
     was_there = database.exists()
@@ -315,7 +315,7 @@ def _in_words(counts: dict[str, int]) -> dict[str, int]:
 
 
 def _take(connection: apsw.Connection, cell: Cell) -> None:
-    """A row of whichever table it proves to belong to; anything else is not ours."""
+    """A row of the table that its seal proves; anything else is not ours."""
     if cell.seq < 1 or not cell.values or cell.values[0] is not None:
         return
     if len(cell.values) == _BLOB_VALUES:
@@ -335,7 +335,7 @@ def _take(connection: apsw.Connection, cell: Cell) -> None:
 
 
 def _take_blank(connection: apsw.Connection, cell: Cell) -> None:
-    """What was erased is no loss, and its number is not given to another."""
+    """Keep an erased row: it is no loss, and its number is not reused."""
     for table in ERASABLE:
         if len(cell.values) == len(table.columns) + 2 + table.repeats:
             connection.execute(
@@ -367,7 +367,7 @@ def _take_row(connection: apsw.Connection, table: RowTable[Any], cell: Cell, nou
 
 
 def _let_go(connection: apsw.Connection, table: RowTable[Any]) -> int:
-    """Without its bytes a form cannot be sent: the page is shown as it was before, or full. Gives
+    """Drop forms without bytes, which cannot be sent: the page is shown as before, or full. Returns
     how many rows went."""
     rows = connection.execute(f'SELECT seq, {table.names} FROM "{table.name}"').fetchall()
     lost = [
@@ -380,7 +380,7 @@ def _let_go(connection: apsw.Connection, table: RowTable[Any]) -> int:
 
 
 def _missing(connection: apsw.Connection) -> set[Digest]:
-    """Content that some row points to and that is not there."""
+    """Content that some row points to and that does not exist."""
     wanted = {
         address
         for table in TABLES
@@ -391,8 +391,8 @@ def _missing(connection: apsw.Connection) -> set[Digest]:
 
 
 def _rederive(connection: apsw.Connection, reread: Reread) -> tuple[int, int]:
-    """How many contents and pages were made again from the raw bytes of messages and replies;
-    hashes tell what is right."""
+    """Number of contents and pages rebuilt from the raw bytes of messages and replies; hashes
+    decide what is right."""
     made = 0
     missing = _missing(connection)
     for dialect, raw in _raw_bytes(connection, missing):
@@ -408,7 +408,7 @@ def _rederive(connection: apsw.Connection, reread: Reread) -> tuple[int, int]:
 def _raw_bytes(
     connection: apsw.Connection, missing: set[Digest]
 ) -> Iterator[tuple[DialectName, bytes]]:
-    """The raw bytes of every message and reply in the sessions that miss something."""
+    """The raw bytes of every message and reply in the sessions that lack something."""
     sessions = {
         row.session
         for table in (NODE, PAGE, TURN)
@@ -434,8 +434,7 @@ def _raw_bytes(
 
 
 def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
-    """Pages of messages that are there; they go where a number is free, in the order of their
-    messages."""
+    """Rebuild pages of existing messages; they get free numbers, in the order of their messages."""
     last = read_value(connection, "SELECT max(seq) FROM page") or 0
     there = {seq for (seq,) in connection.execute("SELECT seq FROM page")}
     free = [seq for seq in range(1, last + 1) if seq not in there]
@@ -464,7 +463,7 @@ def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
 
 
 def _number_for(connection: apsw.Connection, page: Page, free: list[int]) -> int:
-    """The first free one behind the page that it follows."""
+    """The first free number after the page that it follows."""
     row = connection.execute("SELECT seq FROM page WHERE id = ?", (page.parent,)).fetchone()
     behind: Any = row[0] if row else 0
     at = bisect.bisect(free, behind)
@@ -499,7 +498,7 @@ def _make(fresh: Path, tuning: Tuning) -> Connection:
 
 
 def _refuse_newer(database: Path) -> None:
-    """A whole header of a newer store is believed; what we do not know we cannot save."""
+    """Refuse a store with an intact header of a newer version: unknown rows could not be saved."""
     with database.open("rb") as file:
         header = file.read(100)
     version, application = (
@@ -518,8 +517,8 @@ def _sync(fresh: Path) -> None:
 
 
 def _swap(database: Path, fresh: Path) -> Path:
-    """The damaged file keeps a second name before the fresh one takes its place: at no moment is
-    there no store."""
+    """Swap the files. The damaged one gets a second name before the fresh one takes its place:
+    there is a store at every moment."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = database.with_name(f"{DATABASE}.damaged-{stamp}")
     number = 1
@@ -560,17 +559,17 @@ def read_cells(database: Path, wal: Path) -> Iterator[Cell]:
     """
     with database.open("rb") as file:
         count = -(-database.stat().st_size // _PAGE_BYTES)
-        committed = _committed(frames(wal))
+        committed = _committed_pages(frames(wal))
         yield from _Pages(file, committed).cells({*range(1, count + 1), *committed})
         known = set(committed.values())
-        unchecked = _committed(unchecked_frames(wal, _PAGE_BYTES))
+        unchecked = _committed_pages(unchecked_frames(wal, _PAGE_BYTES))
         behind = {number: page for number, page in unchecked.items() if page not in known}
         if behind:
             yield from _Pages(file, {**committed, **behind}).cells(set(behind))
 
 
-def _committed(every: Iterable[Frame]) -> dict[int, bytes]:
-    """The last version of each page, without a transaction that did not end."""
+def _committed_pages(every: Iterable[Frame]) -> dict[int, bytes]:
+    """The last version of each page, without transactions that did not end."""
     latest: dict[int, bytes] = {}
     transaction: dict[int, bytes] = {}
     for frame in every:
@@ -609,7 +608,7 @@ class _Pages:
     def _cell(self, page: bytes, at: int) -> Cell:
         size, at = _varint(page, at)
         seq, at = _varint(page, at)
-        return Cell(_signed(seq), _record(self._payload(page, at, size)))
+        return Cell(_to_signed(seq), _record(self._payload(page, at, size)))
 
     def _payload(self, page: bytes, at: int, size: int) -> bytes:
         """A row that is too long for its page goes on in a chain of others."""
@@ -687,5 +686,5 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
     return value << 8 | content[at + 8], at + 9
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     return value - 2**64 if value >= 2**63 else value

@@ -1,5 +1,5 @@
-"""What a store gives out, without secrets: rows that can leave the machine, and that another store
-takes in as they are.
+"""Exports a store without secrets: rows that can leave the machine, and that another store imports
+as they are.
 
 Sealed content is other content and has another address, so every row that points to it is given the
 new one. What a message *says* keeps its hash (its essence and its chain): that is how a session is
@@ -33,7 +33,7 @@ _CUT_STREAM = (
 
 
 class SealedRows:
-    """Rows as they go out. Secrets are gathered first: what one text names may stand bare in
+    """Rows for export. Secrets are collected first: one that a text names may be bare in
     another."""
 
     def __init__(self, rows: Callable[[], Iterable[Row]]) -> None:
@@ -42,7 +42,7 @@ class SealedRows:
         self._moved: dict[Digest, Blob] = {}
         self._pages: set[PageId] = set()
         self.secrets = 0
-        """How many were replaced in content so far; the same secret counts wherever it stands."""
+        """Secrets replaced in content so far; each occurrence counts."""
 
     def __iter__(self) -> Iterator[Row]:
         """Every row, sealed. Content comes before what points to it, so its new address is known by
@@ -62,7 +62,7 @@ class SealedRows:
         sealed = seal(_text(blob.content), self._known)
         content = sealed.text.encode("utf-8", "surrogateescape") if sealed.found else blob.content
         secrets = len(sealed.found)
-        if cut := sum(len(seal(text, self._known).found) for text in _streamed(content)):
+        if cut := sum(len(seal(text, self._known).found) for text in _join_stream(content)):
             content, secrets = _CUT_STREAM, secrets + cut
         if not secrets:
             return blob
@@ -71,7 +71,7 @@ class SealedRows:
         return self._moved[blob.digest]
 
     def _row(self, row: Row) -> Row | None:
-        """None for a gist of content that was sealed: it is worked out anew."""
+        """None for a gist of content that was sealed: it is made anew."""
         if isinstance(row, MemoryRecord):
             return self._memory(row)
         if isinstance(row, Gist) and row.page in self._pages:
@@ -108,8 +108,7 @@ class SealedRows:
                 return value
 
     def _memory(self, memory: MemoryRecord) -> MemoryRecord:
-        """It was made of sealed text; but what is known to be a secret by now may not have been
-        then."""
+        """It was made of sealed text; but what is a known secret now may not have been one then."""
         fields = msgspec.to_builtins(memory)
         sealed = {name: self._every_word(fields[name]) for name in MEMORY.texts}
         return (
@@ -136,27 +135,26 @@ class SealedRows:
 
 
 def _texts(rows: Iterable[Row]) -> Iterator[str]:
-    """Whatever was said, and memories that came from elsewhere; all other rows are made of
-    these."""
+    """All texts of conversations, and imported memories; all other rows are derived from these."""
     for row in rows:
         match row:
             case Blob():
                 yield _text(row.content)
-                yield from _streamed(row.content)
+                yield from _join_stream(row.content)
             case MemoryRecord():
                 yield from (row.title, row.text)
 
 
 def _text(content: bytes) -> str:
-    """Bytes that are no text stay what they are, on the way back, too."""
+    """Bytes that are not text stay as they are, and survive the way back."""
     return content.decode("utf-8", "surrogateescape")
 
 
-def _streamed(content: bytes) -> Iterator[str]:
-    """What a stream of events comes to: a secret may be said in pieces there, one an event."""
+def _join_stream(content: bytes) -> Iterator[str]:
+    """The joined texts of an event stream: a secret may be split over several events."""
     if not content.lstrip()[:6].startswith((b"data:", b"event:")):
         return
-    said: dict[tuple[str | int, ...], list[str]] = {}
+    texts: dict[tuple[str | int, ...], list[str]] = {}
     for line in content.splitlines():
         if line.startswith(b"data:"):
             try:
@@ -164,8 +162,8 @@ def _streamed(content: bytes) -> Iterator[str]:
             except (msgspec.DecodeError, RecursionError):
                 continue
             for where, text in _strings(event, ()):
-                said.setdefault(where, []).append(text)
-    yield from ("".join(pieces) for pieces in said.values() if len(pieces) > 1)
+                texts.setdefault(where, []).append(text)
+    yield from ("".join(pieces) for pieces in texts.values() if len(pieces) > 1)
 
 
 def _strings(

@@ -91,12 +91,12 @@ _MAGIC = b"SQLite format 3\0"
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a person may have to do something about."""
+    """What a person may have to act on."""
 
     ballast_out: bool
     """The reserve on the disk is gone: the disk is full, or nearly."""
     full: bool
-    """Nothing is kept at the moment, for want of room."""
+    """Nothing is being kept because the disk is full."""
     wal_bytes: int
 
 
@@ -110,7 +110,7 @@ class SqliteStore:
         self.folder = folder
         self.database = folder / DATABASE
         self.only_read = only_read
-        """Why nothing can be added; empty where it can."""
+        """Why nothing can be added; empty if it can."""
         self._tuning = tuning
         self._in_use = in_use
         self._process = os.getpid()
@@ -143,7 +143,7 @@ class SqliteStore:
 
     @classmethod
     def open(cls, folder: Path, tuning: Tuning = Tuning(), *, makes_folder: bool = True) -> Self:  # noqa: B008 - frozen
-        """Opens the store in a folder, and makes both where they are missing."""
+        """Open the store in a folder; creates both if they are missing."""
         folder = private_folder(Path(folder), makes=makes_folder)
         in_use = mark_in_use(folder)
         try:
@@ -157,8 +157,8 @@ class SqliteStore:
 
     @classmethod
     def open_to_look(cls, folder: Path, tuning: Tuning = Tuning()) -> Self:  # noqa: B008 - frozen
-        """For commands: where the store cannot be written (a read-only folder, an end that is
-        missing) it can still be read."""
+        """For commands: a store that cannot be written (a read-only folder, a lost end) can still
+        be read."""
         try:
             return cls.open(folder, tuning)
         except (StoreBusy, StoreTooNew):
@@ -197,8 +197,7 @@ class SqliteStore:
         self.close()
 
     def close(self) -> None:
-        """Writes what still waits, and leaves the folder as one file where no other process uses
-        it."""
+        """Write what still waits, and leave one file in the folder if no other process uses it."""
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
@@ -276,7 +275,9 @@ class SqliteStore:
         return self._stream(TOOL)
 
     def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
-        which = _set_conditions(("session = ?", _given(session)), ("name = ?", _given(name)))
+        which = _set_conditions(
+            ("session = ?", _one_tuple(session)), ("name = ?", _one_tuple(name))
+        )
         for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
@@ -315,7 +316,9 @@ class SqliteStore:
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
-        which = _set_conditions(("session = ?", _given(session)), ("time >= ?", _given(since)))
+        which = _set_conditions(
+            ("session = ?", _one_tuple(session)), ("time >= ?", _one_tuple(since))
+        )
         for bill in self._stream(BILL, *which):
             yield _as_asked(bill, session in (None, bill.session))
 
@@ -395,8 +398,7 @@ class SqliteStore:
         )
 
     def missing(self) -> str:
-        """What was committed, as the seal says, and is not there any more; empty where nothing is
-        missing."""
+        """What was committed, by the seal, and is lost; empty if nothing is."""
         sealed = read_seal(
             self.folder
         )  # before the store: a commit made meanwhile must not seem lost
@@ -427,8 +429,8 @@ class SqliteStore:
         return exchange.dump(self._reading, session)
 
     def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
-        """With `gaps`, messages and pages may follow others that are missing, as in an export of a
-        store that was repaired."""
+        """Import rows. With `gaps`, messages and pages may follow others that are missing, as in an
+        export of a repaired store."""
         self._writable()
         with translate_errors(self.database):
             connection = self._open_one()
@@ -509,7 +511,7 @@ class SqliteStore:
 
 
 def _prepare(database: Path, tuning: Tuning) -> Connection:
-    """Makes the file with its modes before SQLite sees it: `-wal` and `-shm` inherit them."""
+    """Create the file with its mode before SQLite sees it: `-wal` and `-shm` inherit it."""
     if not is_open_here(database):  # what is open here was looked at already
         if os.path.lexists(database):
             os.close(open_private(database))
@@ -560,39 +562,39 @@ def _refuse_damaged(database: Path) -> None:
 
 
 def _conditions(where: Where) -> tuple[list[str], list[Any]]:
-    """`holds` in SQL. Some columns are indexed only where they say something; a query must say so
-    too, to use that index."""
+    """`holds` in SQL. Some columns are indexed only if non-empty; a query must say so too, to use
+    that index."""
     kinds = sorted(where.every_kind)
     return _set_conditions(
-        ("session = ?", _given(where.session)),
-        ("agent = ?", _given(where.agent)),
+        ("session = ?", _one_tuple(where.session)),
+        ("agent = ?", _one_tuple(where.agent)),
         (f"kind IN ({', '.join('?' * len(kinds))})", tuple(str(kind) for kind in kinds) or None),
         ("turn BETWEEN ? AND ?", where.turns),
-        ("time >= ?", _given(where.since)),
-        ("time < ?", _given(where.until)),
-        ("branch = ?", _given(where.branch)),
-        ("parent = ? AND parent IS NOT NULL", _given(where.parent)),
-        ("call = ? AND call <> ''" if where.call else "call = ?", _given(where.call)),
+        ("time >= ?", _one_tuple(where.since)),
+        ("time < ?", _one_tuple(where.until)),
+        ("branch = ?", _one_tuple(where.branch)),
+        ("parent = ? AND parent IS NOT NULL", _one_tuple(where.parent)),
+        ("call = ? AND call <> ''" if where.call else "call = ?", _one_tuple(where.call)),
         (
             "chain = ? AND chain <> ''" if where.chain else "chain = ?",
-            _given(where.chain and pack_hex(where.chain)),
+            _one_tuple(where.chain and pack_hex(where.chain)),
         ),
-        ("digest = ?", _given(where.digest and pack_hex(where.digest))),
+        ("digest = ?", _one_tuple(where.digest and pack_hex(where.digest))),
     )
 
 
 def _set_conditions(*every: tuple[str, tuple[Any, ...] | None]) -> tuple[list[str], list[Any]]:
-    """Those conditions that have values, and the values of all of them."""
+    """The conditions that are set, and their values."""
     given = [(condition, values) for condition, values in every if values is not None]
     return [condition for condition, _ in given], [value for _, some in given for value in some]
 
 
-def _given(value: Any) -> tuple[Any, ...] | None:
+def _one_tuple(value: Any) -> tuple[Any, ...] | None:
     return None if value is None else (value,)
 
 
 def _as_asked(row: Noun, fits: bool) -> Noun:
-    """A damaged index can lead to an intact row that is not the one asked for."""
+    """Filter again: a damaged index can lead to an intact row that does not match."""
     if not fits:
         raise PageDamaged(
             f"an index of the store is damaged: it led to {row}; `hotset repair` makes it again"

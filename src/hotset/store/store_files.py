@@ -21,8 +21,8 @@ _IN_USE = "store.in-use"
 
 
 def refuse_links(database: Path) -> None:
-    """Raises `StoreFailed` where a symbolic link stands beside the database: SQLite opens `-wal`
-    and `-shm` by name."""
+    """Raises `StoreFailed` if a symbolic link is beside the database: SQLite opens `-wal` and
+    `-shm` by name."""
     for path in (*wal_and_shm(database), database.with_name(SEAL)):
         if path.is_symlink():
             raise StoreFailed(f"{path} is a symbolic link; somebody planted it: remove it")
@@ -40,7 +40,7 @@ def closing_file(file: int) -> Iterator[int]:
 
 
 def has_store(folder: Path) -> bool:
-    """Something is kept there, or was: also where of a store only its WAL or its seal is left."""
+    """True if a store is or was there: also if only its WAL or its seal is left."""
     wal, _ = wal_and_shm(folder / DATABASE)
     return (
         (folder / DATABASE).exists()
@@ -56,14 +56,14 @@ def wal_and_shm(database: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def opening_lock(folder: Path, patience: float) -> Iterator[None]:
-    """One process at a time makes, migrates or repairs a store."""
+    """Lets one process at a time create, migrate or repair a store."""
     busy = f"another process has been opening {folder} for {patience:.0f} s"
     with hold_lock(folder / _OPENING, busy, patience):
         yield
 
 
 def mark_in_use(folder: Path, *, writes: bool = True) -> int:
-    """Says that this process works with the store, until the descriptor that it gives is closed."""
+    """Mark the store as in use by this process, until the returned descriptor is closed."""
     path = folder / _IN_USE
     if not writes and not path.exists():  # a copy that no hotset works with
         return os.open(os.devnull, os.O_RDONLY)
@@ -76,7 +76,7 @@ def mark_in_use(folder: Path, *, writes: bool = True) -> int:
 
 @contextmanager
 def exclusive_use(folder: Path) -> Iterator[None]:
-    """Refuses with `StoreBusy` while any process works with the store."""
+    """Raises `StoreBusy` while any process uses the store."""
     busy = f"{folder} is in use; stop every hotset that works with it and try again"
     with hold_lock(folder / _IN_USE, busy):
         yield
@@ -107,7 +107,7 @@ class Ballast:
             self.take_in()
 
     def drop(self) -> bool:
-        """Makes room. True where there was something to drop."""
+        """Free the room. True if there was something to drop."""
         self._looked = float("-inf")
         self.out = self._size > 0
         try:
@@ -117,13 +117,13 @@ class Ballast:
         return True
 
     def room_again(self) -> bool:
-        """True once the ballast is aboard again. Looks at most every few seconds."""
+        """True once the ballast is back. Checks at most every few seconds."""
         if self.out and time.monotonic() - self._looked >= _LOOK_EVERY_SECONDS:
             self.take_in()
         return not self.out
 
     def take_in(self) -> None:
-        """Takes the room up again, where at least as much stays free for the store itself."""
+        """Take up the room again, if at least as much stays free for the store itself."""
         self._looked = time.monotonic()
         with suppress(FileNotFoundError):
             if self._path.stat(follow_symlinks=False).st_size == self._size:
@@ -143,7 +143,7 @@ class Ballast:
 
     @property
     def has_room(self) -> bool:
-        """Is there room for a few commits? A full disk also shows as an I/O error without a
+        """True if there is room for a few commits. A full disk also shows as an I/O error without a
         reason."""
         return self._free() >= _FEW_COMMITS
 
@@ -153,7 +153,7 @@ class Ballast:
 
 
 def _allocate(file: int, size: int) -> None:
-    """Really takes the blocks: a sparse file would keep no room at all."""
+    """Allocate the blocks: a sparse file would reserve no room at all."""
     if hasattr(os, "posix_fallocate"):
         if size:
             os.posix_fallocate(file, 0, size)

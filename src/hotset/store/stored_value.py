@@ -52,8 +52,8 @@ class StoredValue(Generic[_Value]):
         """The store's version, the note's version and the value."""
 
     def read(self) -> _Value:
-        """The same object while it is unchanged. Raises a `HotsetError` where the store cannot be
-        read."""
+        """The value; the same object while it is unchanged. Raises a `HotsetError` if the store
+        cannot be read."""
         store, known = self._store(), self._known
         version = store.version()
         if known is None or known[0] != version:
@@ -68,13 +68,13 @@ class StoredValue(Generic[_Value]):
         return known[2]
 
     def write(self, value: _Value, now: float) -> None:
-        """Whatever it was before. Durable when it returns; raises a `HotsetError`."""
+        """Replace the value, whatever it was. Durable when it returns; raises a `HotsetError`."""
         written = NoteWritten(self._space, self._key, msgspec.json.encode(value), now)
         self._store().keep(written).result()
 
     def change(self, change: Callable[[_Value], _Value], now: float) -> _Value:
-        """Applies `change` to the latest version, again where another process wrote meanwhile.
-        Durable when it returns."""
+        """Apply `change` to the latest version, again if another process wrote meanwhile. Durable
+        when it returns."""
         for attempt in range(_TRIES):
             store = self._store()
             note = self._note(store)
@@ -122,7 +122,7 @@ class GatheredValue(Generic[_Value, _Item]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.trouble = ""
-        """Why the items that wait could not be written."""
+        """Why the waiting items could not be written."""
         self._value = value
         self._add = add
         self._clock = clock
@@ -137,14 +137,14 @@ class GatheredValue(Generic[_Value, _Item]):
         self._debouncer.ask()
 
     def read(self) -> tuple[_Value, tuple[_Item, ...]]:
-        """What is written, the same object while it is unchanged, and the items that wait. Raises a
+        """The written value (the same object while it is unchanged) and the waiting items. Raises a
         `HotsetError`."""
         with self._lock:
             waiting = tuple(self._waiting)
         return self._value.read(), waiting
 
     def change(self, change: Callable[[_Value], _Value] = lambda value: value) -> None:
-        """Adds the items that wait, then applies `change`. Durable when it returns; raises a
+        """Add the waiting items, then apply `change`. Durable when it returns; raises a
         `HotsetError`."""
         with self._lock:
             taken, self._waiting = self._waiting, []
@@ -157,7 +157,7 @@ class GatheredValue(Generic[_Value, _Item]):
         self.trouble = ""
 
     def flush(self) -> None:
-        """Writes the items that wait. Raises a `HotsetError`."""
+        """Write the waiting items. Raises a `HotsetError`."""
         if self._waiting:
             self.change()
 

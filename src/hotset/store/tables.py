@@ -63,7 +63,7 @@ class Codec(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Compressed:
+class CompressedContent:
     """Content in the form in which it is stored."""
 
     codec: Codec
@@ -72,12 +72,12 @@ class Compressed:
     body: bytes
 
 
-def compress(content: bytes) -> Compressed:
+def compress(content: bytes) -> CompressedContent:
     if len(content) >= WORTH_COMPRESSING:
         body = zstd.compress(content, _LEVEL)
         if len(body) <= _WORTH_KEEPING * len(content):
-            return Compressed(Codec.ZSTD, len(content), body)
-    return Compressed(Codec.PLAIN, len(content), content)
+            return CompressedContent(Codec.ZSTD, len(content), body)
+    return CompressedContent(Codec.PLAIN, len(content), content)
 
 
 def read_content(address: Digest, codec: object, size: object, body: object) -> bytes:
@@ -89,8 +89,7 @@ def read_content(address: Digest, codec: object, size: object, body: object) -> 
 
 
 def decompress(what: str, codec: object, size: object, body: object) -> bytes:
-    """The bytes without a proof that they are the right ones; `what` names them where they cannot
-    be read."""
+    """The bytes, unverified; `what` names them in an error."""
     if not isinstance(size, int) or not isinstance(body, bytes):
         raise PageDamaged(f"{what} is damaged: its row is not readable")
     if codec != Codec.ZSTD:
@@ -104,7 +103,7 @@ def decompress(what: str, codec: object, size: object, body: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCodec:
-    """How one field becomes a value and back."""
+    """Converts one field to a column value and back."""
 
     pack: Callable[[Any], Value]
     unpack: Callable[[Any], Any]
@@ -112,35 +111,34 @@ class ColumnCodec:
 
 @dataclass(frozen=True)
 class RowTable(Generic[Noun]):
-    """One kind of row. `seq` stands before its columns and `seal` behind."""
+    """One kind of row. `seq` comes before its columns and `seal` after them."""
 
     name: str
     noun: type[Noun]
     columns: tuple[tuple[str, ColumnCodec], ...]
     identity: tuple[str, ...]
-    """The fields that tell one row from another."""
+    """The fields that identify a row."""
     repeats: bool = False
-    """Equal rows are as many as were kept; `nth`, which stands behind the seal, tells them
-    apart."""
+    """Equal rows are kept as often as they occur; `nth`, after the seal, distinguishes them."""
     content: tuple[str, ...] = ()
     """Fields that hold the address of content: one, None or several."""
     owner: str = ""
-    """The field that names the session without which the row means nothing."""
+    """The field with the session that the row depends on."""
     texts: tuple[str, ...] = ()
-    """Fields from which secrets are taken before the row leaves the machine."""
+    """Fields whose secrets are sealed before the row leaves the machine."""
     of_session: str = "session = :session"
     """In SQL: the rows that are exported with a session."""
     exported: str = "1"
     """In SQL: the rows that may leave the machine."""
     order: str = "seq"
-    """In which the rows are exported."""
+    """Order of the export."""
     erased_by: tuple[str, ...] = ()
     """Columns that name a memory: its rows are blanked when it is erased."""
     when_lost: str = ""
-    """What a repair does without this row where it, or content that it points to, is lost."""
+    """What a repair does if this row, or content that it points to, is lost."""
 
     def pack(self, noun: Noun) -> tuple[Value, ...]:
-        """The values of a row with its seal, ready to be bound."""
+        """The values of a row with its seal, ready to bind."""
         try:
             values: tuple[Value, ...] = self._values(noun)
             return (*values, self._seal(values))
@@ -157,7 +155,7 @@ class RowTable(Generic[Noun]):
         return self._noun(fields)
 
     def describe(self, fields: Sequence[Any]) -> str:
-        """What a damaged row still says about itself."""
+        """The readable rest of a damaged row."""
         named = dict(zip((name for name, _ in self.columns), fields, strict=False))
         shown = (named[name] for name in self.identity)
         return " ".join(value.hex() if isinstance(value, bytes) else str(value) for value in shown)
@@ -178,7 +176,7 @@ class RowTable(Generic[Noun]):
         return hashlib.blake2b(packed, digest_size=_SEAL_BYTES, person=self.name.encode()).digest()
 
     def addresses(self, row: Noun) -> tuple[Digest, ...]:
-        """Of the content that the row points to."""
+        """Addresses of the content that the row points to."""
         held = (getattr(row, name) for name in self.content)
         lists = (each if isinstance(each, tuple) else (each,) for each in held if each is not None)
         return tuple(address for each in lists for address in each)
@@ -198,7 +196,7 @@ class RowTable(Generic[Noun]):
         return self.qualified()
 
     def qualified(self, alias: str = "") -> str:
-        """The columns and the seal as a statement names them."""
+        """The columns and the seal, qualified for a statement."""
         return ", ".join((*(f'{alias}"{name}"' for name, _ in self.columns), f"{alias}seal"))
 
     @cached_property
@@ -207,8 +205,8 @@ class RowTable(Generic[Noun]):
 
 
 class MemoryTable(RowTable[MemoryRecord]):
-    """The whole noun is one body, so that a new field needs no new column; columns repeat what is
-    asked for."""
+    """Stores the whole noun as one body, so that a new field needs no new column; columns repeat
+    what is queried."""
 
     def _values(self, noun: MemoryRecord) -> tuple[Value, ...]:
         form = compress(encode_memory(noun))
@@ -235,8 +233,8 @@ class MemoryTable(RowTable[MemoryRecord]):
 
 
 class NoteTable(RowTable[Note]):
-    """Its value is compressed like content, but stands in its row: what must not leave the machine
-    is in no other place."""
+    """Stores a value compressed like content, but in its row: a value that must not leave the
+    machine is in no other place."""
 
     def _values(self, noun: Note) -> tuple[Value, ...]:
         form = compress(noun.value) if noun.value is not None else None
@@ -263,12 +261,12 @@ class NoteTable(RowTable[Note]):
 
 
 def is_blank(values: Sequence[Any]) -> bool:
-    """A row that was erased: nothing but its number is left."""
+    """True for an erased row: only its number is left."""
     return all(value is None for value in values)
 
 
 def pack_hex(text: str) -> Value:
-    """A hash takes half the room as bytes; anything else stays as it is."""
+    """A hash as bytes, which take half the room; anything else unchanged."""
     if len(text) == 64:
         try:
             packed = bytes.fromhex(text)
@@ -316,14 +314,13 @@ def _optional(codec: ColumnCodec) -> ColumnCodec:
     )
 
 
-def _typed(kind: Any) -> ColumnCodec:
-    """A value whose JSON says everything about it."""
+def _typed_codec(kind: Any) -> ColumnCodec:
+    """Codec for a value that its JSON describes completely."""
     return ColumnCodec(_json, lambda text: msgspec.json.decode(text, type=kind))
 
 
 def _counts(usage: Usage) -> str:
-    """Counts of a provider's as they always stood here: only our own say that they are
-    estimated."""
+    """A provider's counts in their old form: only our own say that they are estimated."""
     fields = msgspec.to_builtins(usage)
     return _json(
         fields
@@ -337,8 +334,8 @@ _INT = ColumnCodec(_number, int)
 _FLAG = ColumnCodec(int, bool)
 _TIME = ColumnCodec(_moment, float)
 _HEX = ColumnCodec(pack_hex, unpack_hex)
-_WORDS = _typed(tuple[str, ...])
-_USAGE = ColumnCodec(_counts, _typed(Usage).unpack)
+_WORDS = _typed_codec(tuple[str, ...])
+_USAGE = ColumnCodec(_counts, _typed_codec(Usage).unpack)
 
 # Forms belong to messages: those of a session's messages go with it, whichever session decided
 # them. What two stores hold of one page table is in the same order (by step), whichever of them it
@@ -470,7 +467,7 @@ REFERENCE: RowTable[Reference] = RowTable(
         ("session", _TEXT),
         ("kind", _TEXT),
         ("pages", _WORDS),
-        ("turns", _typed(tuple[int, int])),
+        ("turns", _typed_codec(tuple[int, int])),
         ("tokens", _INT),
         ("time", _TIME),
         ("topics", _WORDS),
@@ -579,7 +576,7 @@ SUMMARY: RowTable[Summary] = RowTable(
     (
         ("session", _TEXT),
         ("branch", _INT),
-        ("turns", _typed(tuple[int, int])),
+        ("turns", _typed_codec(tuple[int, int])),
         ("version", _INT),
         ("text", _TEXT),
         ("by", _TEXT),
@@ -685,28 +682,27 @@ TABLES: tuple[RowTable[Any], ...] = (
     MEMORY_USE,
     NOTE,
 )
-"""Every table of rows, in the order in which a dump gives them out (after the content)."""
+"""Every table of rows, in the order of a dump (after the content)."""
 
 ERASABLE: tuple[RowTable[Any], ...] = tuple(table for table in TABLES if table.erased_by)
-"""Those in which blank rows can be."""
+"""Tables that can have blank rows."""
 
 TABLE_OF: dict[type, RowTable[Any]] = {table.noun: table for table in TABLES}
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The content and the sessions without which a row means nothing."""
+    """The content and the sessions that a row depends on."""
 
     content: tuple[Digest, ...] = ()
     sessions: tuple[SessionId, ...] = ()
 
 
 def needs(row: Row) -> Needs:
-    """What a row points to. Raises `BadInput` for content that does not have the hash it is said to
-    have.
+    """What a row depends on. Raises `BadInput` for content that does not match its hash.
 
-    Rows of the page table hold wherever their message occurs: they can do without the session that
-    decided them.
+    Rows of the page table apply wherever their message occurs: they do not depend on the session
+    that decided them.
     """
     if isinstance(row, Blob):
         if digest(row.content) != row.digest:
@@ -720,7 +716,7 @@ def needs(row: Row) -> Needs:
 
 
 def supersedes(newer: Turn, older: Turn) -> bool:
-    """A turn that was still open gives way to its own end; nothing else changes in what is loaded
+    """True if a row replaces an open turn with its end; nothing else changes when rows are loaded
     twice."""
     return (
         older.outcome is Outcome.OPEN
@@ -730,7 +726,7 @@ def supersedes(newer: Turn, older: Turn) -> bool:
 
 
 def latest_versions(summaries: Iterable[Summary]) -> Sequence[Summary]:
-    """Of each stretch the summary with the highest version, in the order in which they were
+    """The summary with the highest version of each stretch, in the order in which they were
     kept."""
     every = list(summaries)
     latest: dict[tuple[int, tuple[int, int]], int] = {}

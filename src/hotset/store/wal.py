@@ -68,7 +68,7 @@ class Checkpointer:
         self._thread.start()
 
     def after_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
-        """A connection's WAL hook: says how many pages are in the WAL after its commit."""
+        """A connection's WAL hook: gets the number of pages in the WAL after a commit."""
         self._wal_has(pages)
         return apsw.SQLITE_OK
 
@@ -134,8 +134,7 @@ class Checkpointer:
 
 
 def save_lost_wal(connection: Connection) -> None:
-    """Where only the WAL was removed, it is still open here: what it holds is moved into the
-    database."""
+    """If only the WAL was removed, it is still open here: move its content into the database."""
     if connection.has_lost_wal:
         with suppress(apsw.Error):
             connection.set_busy_timeout(_LAST_WAIT_MS)
@@ -143,8 +142,8 @@ def save_lost_wal(connection: Connection) -> None:
 
 
 def refuse_hollow_wal(database: Path) -> None:
-    """Raises `StoreMoved` where a WAL does not begin as one: it was cut off under us, and the
-    commit stands behind a hole."""
+    """Raises `StoreMoved` if a WAL has no valid header: it was truncated under us, and the commit
+    is after a hole."""
     wal = f"{database}-wal"
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
@@ -157,14 +156,13 @@ def refuse_hollow_wal(database: Path) -> None:
 
 
 def refuse_torn(database: Path, sealed: str) -> None:
-    """Raises `PageDamaged` where the database is gone, empty or cut off although there was
-    something in it.
+    """Raises `PageDamaged` if the database is gone, empty or truncated although it had content.
 
     SQLite takes an empty file for a new one, and one that is shorter than its header says for whole
     while a WAL lies beside it. `sealed` is what the seal says of it; empty where there is none.
     """
     wal, _ = wal_and_shm(database)
-    said = f"; its seal says {sealed}" if sealed else ""
+    by_seal = f"; its seal says {sealed}" if sealed else ""
     size = database.stat().st_size if database.exists() else 0
     if size < _FILE_HEADER_BYTES:
         waiting = len(_numbers_in(wal))
@@ -172,7 +170,7 @@ def refuse_torn(database: Path, sealed: str) -> None:
             how = f"has only {size} bytes" if database.exists() else "is gone"
             beside_it = f"; {wal.name} beside it holds {waiting:,} of its pages" if waiting else ""
             raise PageDamaged(
-                f"{database} {how}{said}{beside_it}. Put it back, or save what is left with: "
+                f"{database} {how}{by_seal}{beside_it}. Put it back, or save what is left with: "
                 f"hotset repair. To begin anew,"
                 " move all store.* files away"
             )
@@ -189,13 +187,13 @@ def refuse_torn(database: Path, sealed: str) -> None:
     # these are in the WAL.
     if missing := set(range(there + 1, pages + 1)) - _numbers_in(wal):
         raise PageDamaged(
-            f"{database} is cut off: of its {pages:,} pages {len(missing):,} are missing{said}."
+            f"{database} is cut off: of its {pages:,} pages {len(missing):,} are missing{by_seal}."
             " `hotset repair` saves what is intact"
         )
 
 
 def refuse_foreign_wal(database: Path) -> None:
-    """SQLite would replay another database's WAL into this one and ruin it."""
+    """Refuse another database's WAL: SQLite would replay it into this one and ruin it."""
     wal, _ = wal_and_shm(database)
     ours = _cookie(_beginning_of(database))
     theirs = next(
@@ -218,14 +216,14 @@ class Frame:
     """One page in a WAL."""
 
     number: int
-    """Which page of the database it is, from 1."""
+    """Page number in the database, from 1."""
     commits: bool
     """The last page of a transaction."""
     page: bytes
 
 
 def frames(wal: Path) -> Iterator[Frame]:
-    """The frames that SQLite would believe: each checksum builds on the one before it, so the first
+    """The frames that SQLite would accept: each checksum builds on the one before it, so the first
     wrong one ends it."""
     try:
         file = wal.open("rb")
@@ -255,8 +253,8 @@ def frames(wal: Path) -> Iterator[Frame]:
 
 
 def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
-    """Every frame of the WAL's newest round, whatever its checksum says: for those who can prove
-    the rows in it."""
+    """Every frame of the WAL's newest round, whatever its checksum: for callers that can verify the
+    rows."""
     if not wal.exists():
         return
     with wal.open("rb") as file:
@@ -273,8 +271,7 @@ def unchecked_frames(wal: Path, page_size: int) -> Iterator[Frame]:
 
 
 def _numbers_in(wal: Path) -> set[int]:
-    """The pages that are in a WAL, by the frames that SQLite would believe, without a check of
-    their checksums."""
+    """The pages in a WAL, by the frames that SQLite would accept, without checking checksums."""
     try:
         file = wal.open("rb")
     except FileNotFoundError:
@@ -298,7 +295,7 @@ def _numbers_in(wal: Path) -> set[int]:
 
 
 def _checksum(content: bytes, sums: tuple[int, int], order: str) -> tuple[int, int]:
-    """SQLite's own, from its file format."""
+    """SQLite's checksum, from its file format."""
     one, two = sums
     for left, right in struct.iter_unpack(f"{order}II", content):
         one = (one + left + two) & 0xFFFFFFFF
@@ -332,15 +329,14 @@ _SEAL_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBL
 
 @dataclass(frozen=True, slots=True)
 class CommitCount:
-    """How far a store has come. Rows are numbered from 1, so that the highest number is their
-    count."""
+    """How many commits and rows a store has. Rows are numbered from 1, so the highest number is
+    their count."""
 
     store: bytes = b""
     """Random, made with the first commit."""
     commits: int = 0
     tip: bytes = b""
-    """A rolling hash over the commits: two stores that were copies once and went different ways
-    differ in it."""
+    """A rolling hash over the commits: it differs between two copies of a store that diverged."""
     sessions: int = 0
     turns: int = 0
     pages: int = 0
@@ -351,24 +347,22 @@ class CommitCount:
 
 
 def committed_in(connection: apsw.Connection) -> CommitCount:
-    """How far the store has come, as it says itself; all zero where it was written by a hotset that
-    did not count yet."""
+    """The store's own count; all zero if an older hotset wrote it, which did not count yet."""
     try:
         row: Any = connection.execute(_STATE).fetchone()
     except apsw.SQLError:  # no such table: a new file
         return CommitCount()
-    said, *counts = row
+    packed, *counts = row
     known = (
-        _META_ROW.unpack(said)
-        if isinstance(said, bytes) and len(said) == _META_ROW.size
+        _META_ROW.unpack(packed)
+        if isinstance(packed, bytes) and len(packed) == _META_ROW.size
         else (b"", 0, b"")
     )
     return CommitCount(*known, *(count or 0 for count in counts))
 
 
 def count_commit(connection: apsw.Connection, *, after: CommitCount | None = None) -> CommitCount:
-    """Counts the transaction that is under way, as its last statement; behind `after` where that is
-    further."""
+    """Count the current transaction, as its last statement; after `after` if that is further."""
     here = committed_in(connection)
     store = (after.store if after is not None else here.store) or secrets.token_bytes(16)
     commits = max(here.commits, after.commits if after is not None else 0) + 1
@@ -394,7 +388,7 @@ def commit(connection: Connection) -> None:
 
 
 def read_seal(folder: Path) -> CommitCount | None:
-    """The latest record that is whole; None where there is no seal, or none that can be read."""
+    """The latest intact record; None if there is no seal, or none that can be read."""
     try:
         file = open_regular(folder / SEAL)
     except (OSError, StoreFailed):
@@ -407,7 +401,7 @@ def read_seal(folder: Path) -> CommitCount | None:
 
 
 def write_seal(folder: Path, committed: CommitCount) -> None:
-    """A seal that cannot be written only lags: the commit stands."""
+    """Write the seal. If that fails, it only lags: the commit is valid."""
     path = f"{folder}/{SEAL}"
     with suppress(OSError), closing_file(os.open(path, _SEAL_FLAGS, 0o600)) as file:
         slot = committed.commits % 2
@@ -418,13 +412,13 @@ def write_seal(folder: Path, committed: CommitCount) -> None:
 
 
 def sync_seal(folder: Path) -> None:
-    """To be called at checkpoints."""
+    """Sync the seal to disk; call it at checkpoints."""
     with suppress(OSError, StoreFailed), closing_file(open_regular(folder / SEAL)) as file:
         os.fsync(file)
 
 
 def what_is_missing(sealed: CommitCount | None, found: CommitCount) -> str:
-    """What the seal tells of and the store does not hold, in a sentence; empty where nothing is
+    """What the seal counts and the store does not have, in a sentence; empty if nothing is
     missing."""
     if sealed is None:
         return ""

@@ -1,5 +1,5 @@
-"""Group commit: one thread writes everything that waits in one transaction, and answers when it is
-on disk. A row that is there already is left as it is."""
+"""Group commit: one thread writes all waiting deposits in one transaction, and answers when it is
+on disk. An existing row stays as it is."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from hotset.store.tables import (
     TABLES,
     TURN,
     WORTH_COMPRESSING,
-    Compressed,
+    CompressedContent,
     RowTable,
     Value,
     compress,
@@ -62,7 +62,7 @@ from hotset.store.wal import Checkpointer, commit, save_lost_wal
 _MOST_AT_ONCE = 256
 _MOST_BYTES_AT_ONCE = 4 * 1024 * 1024  # a commit writes them to the disk while it holds the lock
 _TRANSACTION_SECONDS = 0.025
-"""Then a transaction is committed and the rest of what waits goes into the next: others wait for
+"""After this time a transaction is committed, and the rest goes into the next one: others wait for
 the lock."""
 _MOST_SEEN = 16384  # digests: the latest requests of some dozens of sessions, in 3 MB
 _MEMORY_BYTES = (
@@ -74,11 +74,11 @@ _WORTH_COMPRESSING_AHEAD = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _QueuedDeposit:
     deposits: tuple[Deposit, ...]
     future: Future[CommitReceipt] = field(default_factory=Future)
-    compressed: Mapping[Digest, Compressed] = field(default_factory=dict)
-    """Its content, compressed on the way here."""
+    compressed: Mapping[Digest, CompressedContent] = field(default_factory=dict)
+    """Its content, compressed before it got here."""
 
 
 class Writer:
@@ -103,11 +103,11 @@ class Writer:
         self._translate = translate
         self._connection: Connection | None = self._listening(connection)
         self._full = False
-        self._long: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._long: queue.SimpleQueue[_QueuedDeposit | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_QueuedDeposit | None] = queue.SimpleQueue()
         self._door = threading.Lock()
         self._compressing = 0
-        """How many stand before the writer's own queue."""
+        """Deposits that are not in the writer's own queue yet."""
         self._closed = False
         self._threads = [
             threading.Thread(target=self._compress_ahead, name="hotset-presser", daemon=True),
@@ -117,7 +117,7 @@ class Writer:
             thread.start()
 
     def keep(self, deposits: tuple[Deposit, ...]) -> Future[CommitReceipt]:
-        waiting = _Waiting(deposits)
+        waiting = _QueuedDeposit(deposits)
         # What was handed over is handed over: a caller that goes away does not take its deposit
         # back.
         waiting.future.set_running_or_notify_cancel()
@@ -133,11 +133,11 @@ class Writer:
 
     @property
     def full(self) -> bool:
-        """The disk was full when we last wrote, and there is no room yet."""
+        """True if the disk was full at the last write, and there is no room yet."""
         return self._full
 
     def close(self) -> None:
-        """Writes what still waits, then ends."""
+        """Write what still waits, then end."""
         with self._door:
             if not self._closed:
                 self._closed = True
@@ -166,7 +166,7 @@ class Writer:
         ended = False
         while not ended:
             first = self._queue.get()
-            batch: list[_Waiting] = []
+            batch: list[_QueuedDeposit] = []
             count = size = 0
             while first is not None:
                 batch.append(first)
@@ -180,9 +180,9 @@ class Writer:
                 self._settle(batch)
         self._disconnect()
 
-    def _settle(self, batch: Sequence[_Waiting]) -> None:
-        """Every future of the batch gets its answer, whatever happens: a caller must never wait for
-        ever."""
+    def _settle(self, batch: Sequence[_QueuedDeposit]) -> None:
+        """Every future of the batch gets an answer, whatever happens: a caller must never wait
+        forever."""
         while batch:
             try:
                 answers = self._keep_all(batch)
@@ -201,8 +201,8 @@ class Writer:
                     waiting.future.set_result(answer)
             batch = batch[len(answers) :]
 
-    def _keep_all(self, batch: Sequence[_Waiting]) -> Sequence[CommitReceipt | BaseException]:
-        """The answers to as many as one transaction took, from the first on."""
+    def _keep_all(self, batch: Sequence[_QueuedDeposit]) -> Sequence[CommitReceipt | BaseException]:
+        """The answers to as many deposits as one transaction took, from the first on."""
         if self._full and not self._ballast.room_again():
             raise DiskFull("the disk is full; make room, nothing that was kept is lost")
         self._full = False
@@ -221,7 +221,7 @@ class Writer:
         self._full = not self._ballast.room_again()
         return answers
 
-    def _commit(self, batch: Sequence[_Waiting]) -> Sequence[CommitReceipt | BaseException]:
+    def _commit(self, batch: Sequence[_QueuedDeposit]) -> Sequence[CommitReceipt | BaseException]:
         connection = self._connected()
         connection.refuse_moved()
         answers: list[CommitReceipt | BaseException] = []
@@ -235,10 +235,10 @@ class Writer:
         return answers
 
     def _place(
-        self, connection: apsw.Connection, waiting: _Waiting
+        self, connection: apsw.Connection, waiting: _QueuedDeposit
     ) -> CommitReceipt | BaseException:
-        """One group of the batch. Its own fault is its own answer; a fault of the disk is
-        everybody's."""
+        """Place one group of the batch. Its own error is its own answer; an error of the disk is an
+        answer to all."""
         connection.execute("SAVEPOINT deposit")
         kept = CommitReceipt()
         try:
@@ -264,7 +264,7 @@ class Writer:
         return connection
 
     def _disconnect(self) -> None:
-        """After a failure nothing of the old connection is trusted."""
+        """Drop the connection: after a failure it is not trusted."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             save_lost_wal(connection)
@@ -302,26 +302,26 @@ def _own_fault(error: Exception, translate: Callable[[apsw.Error], StoreFailed])
 
 
 class DepositCompressor:
-    """Compresses the content of deposits before they come to the writer. For one thread."""
+    """Compresses the content of deposits before they reach the writer. For one thread."""
 
     def __init__(self) -> None:
         self._seen: Lru[Digest, bool] = Lru(count=_MOST_SEEN)
         """Content of the latest deposits: most of a request was in the one before it."""
 
-    def compress(self, deposit: Deposit) -> dict[Digest, Compressed]:
-        """Whatever of it may be new to the store."""
-        made: dict[Digest, Compressed] = {}
+    def compress(self, deposit: Deposit) -> dict[Digest, CompressedContent]:
+        """Compress what may be new to the store."""
+        made: dict[Digest, CompressedContent] = {}
         for content in content_beside_messages(deposit):
             self._compress(content, made)
         for message in _newest_first(deposit):
             if not self._compress(message.raw, made):
-                break  # a client resends what is known: what it adds stands behind that
+                break  # a client resends what is known: what it adds comes after that
             for part in message.parts:
                 self._compress(part.content, made)
         return made
 
-    def _compress(self, content: bytes, made: dict[Digest, Compressed]) -> bool:
-        """False where it was seen before."""
+    def _compress(self, content: bytes, made: dict[Digest, CompressedContent]) -> bool:
+        """False if it was seen before."""
         address = digest(content)
         if self._seen.get(address):
             return False
@@ -332,7 +332,7 @@ class DepositCompressor:
 
 
 def content_beside_messages(deposit: Deposit) -> Iterator[bytes]:
-    """The content of a deposit that is no message and no part of one."""
+    """The content of a deposit that is not part of a message."""
     match deposit:
         case RequestReceived(request=request):
             yield from (part.content for part in request.system)
@@ -391,7 +391,7 @@ _OVERWRITE_NOTE = (
 
 
 def write(
-    connection: apsw.Connection, writing: Writing, compressed: Mapping[Digest, Compressed]
+    connection: apsw.Connection, writing: Writing, compressed: Mapping[Digest, CompressedContent]
 ) -> None:
     """The rows of one deposit. `compressed` holds content that was compressed beforehand."""
     if writing.erased:  # their numbers stay: see `migrations`
@@ -432,7 +432,7 @@ def write(
 def insert_row(
     connection: apsw.Connection, row: Row, nth: Callable[[Value], int] | None = None
 ) -> bool:
-    """True where the row is new; what is there already is left as it is, except for a turn.
+    """Insert a row; True if it is new. An existing row stays as it is, except for a turn.
 
     In a table that repeats equal rows `nth` numbers those of one seal, from 0; by default it is the
     next one.
@@ -466,7 +466,7 @@ def has_blob(connection: apsw.Connection, digest: Digest) -> bool:
 
 
 def insert_blob(
-    connection: apsw.Connection, blob: Blob, compressed: Compressed | None = None
+    connection: apsw.Connection, blob: Blob, compressed: CompressedContent | None = None
 ) -> bool:
     if has_blob(connection, blob.digest):
         return False

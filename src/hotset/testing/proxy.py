@@ -16,7 +16,7 @@ from typing import Any, Self
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs, Remembering
 from hotset.nouns.tool import Tooling
-from hotset.runtime.background import Bounded
+from hotset.runtime.background import BoundedPool
 from hotset.runtime.machine import Machine
 from hotset.sources.tools import ToolLibrary
 from hotset.store.port import Store
@@ -60,7 +60,7 @@ class LocalProxy:
         tooling: Tooling | None = None,
         memory: Remembering | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        bounded: Bounded | None = None,
+        bounded: BoundedPool | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.time,
         patience: float = PATIENCE,

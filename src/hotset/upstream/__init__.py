@@ -1,1 +1,1 @@
-"""Sends: the only room that talks to providers."""
+"""Sends calls: the only package that talks to providers."""

@@ -1,5 +1,4 @@
-"""Which headers travel on: everything but those that speak of one connection only, or that are
-ours."""
+"""Which headers are forwarded: all but those of a single connection, and ours."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ _READABLE = frozenset((b"gzip", b"deflate", b"zstd", b"identity", b"*"))
 
 
 def onward(headers: Headers) -> list[tuple[str, str]]:
-    """A client's headers as the upstream gets them. The length is set anew by whoever sends the
-    body."""
+    """A client's headers as the upstream gets them. The sender sets the length anew."""
     dropped = _HOP_BY_HOP | _named_by_connection(headers) | {b"host", b"content-length", b"expect"}
     return [
         (
@@ -40,8 +38,8 @@ def onward(headers: Headers) -> list[tuple[str, str]]:
 
 
 def back(headers: Headers) -> Headers:
-    """An upstream's headers as the client gets them: none that only we may say, and none that lets
-    a web page read the reply."""
+    """An upstream's headers as the client gets them: none of our own names, and none that lets a
+    web page read the reply."""
     dropped = _HOP_BY_HOP | _named_by_connection(headers)
     return tuple(
         (name, value)
@@ -51,7 +49,8 @@ def back(headers: Headers) -> Headers:
 
 
 def _readable_only(accepted: bytes) -> str:
-    """Codings that we can read as well: a reply that we cannot decode could not be kept."""
+    """The accepted codings that we can decode, too: a reply that we cannot decode could not be
+    kept."""
     codings = [coding.strip() for coding in accepted.split(b",")]
     kept = [coding for coding in codings if coding.split(b";")[0].strip().lower() in _READABLE]
     return (

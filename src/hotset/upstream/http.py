@@ -1,5 +1,4 @@
-"""Sends calls to the upstreams that the configuration names, and gives their bytes back
-untouched."""
+"""Sends calls to the configured upstreams and returns their bytes unchanged."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ _KEEPALIVE_SECONDS = 20.0
 _WHOLE_BODY = 1 << 20  # a body up to this goes out in one write
 _SLICE = 1 << 18
 _STATUSES = range(200, 600)
-"""Of a reply; one below was not the last that an upstream says to a request."""
+"""Final statuses; a lower one is not the last word on a request."""
 _NOT_ADDED = (hdrs.USER_AGENT, hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE)
 
 
 class HttpWire:
-    """One pool of connections to all upstreams. Made inside a running event loop."""
+    """One connection pool for all upstreams. Created inside a running event loop."""
 
     def __init__(self, upstreams: Mapping[str, Upstream]) -> None:
         self._upstreams = upstreams
@@ -37,7 +36,7 @@ class HttpWire:
             connector=aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=_KEEPALIVE_SECONDS, ssl=_trust(upstreams)
             ),
-            # Silence is the client's to judge: a model may think for minutes.
+            # The client decides how long to wait: a model may think for minutes.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -49,8 +48,8 @@ class HttpWire:
 
     @contextlib.asynccontextmanager
     async def send(self, call: ClientCall) -> AsyncIterator[Response]:
-        """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes
-        the connection."""
+        """Raises `UpstreamFailed` if no reply began. Leaving the context early closes the
+        connection."""
         upstream = self._upstreams[call.upstream]
         headers = CIMultiDict(onward(call.headers))
         if length := _length(call):
@@ -76,8 +75,8 @@ class HttpWire:
                 )
             yield Response(reply.status, back(tuple(reply.raw_headers)), _chunks(reply, upstream))
         finally:
-            # A reply that was read to its end has given its connection back; one that was not must
-            # not be read on.
+            # A reply that was read to its end has returned its connection; any other must not be
+            # read on.
             reply.close()
 
     async def close(self) -> None:
@@ -99,7 +98,7 @@ def _data(body: bytes | AsyncIterator[bytes]) -> bytes | AsyncIterator[bytes] | 
 
 
 def _length(call: ClientCall) -> str:
-    """Framed as the client framed it: with a length where it gave one, in chunks otherwise."""
+    """The content length: given if the client gave one; otherwise empty, for chunks."""
     if isinstance(call.body, bytes):
         bodiless = not call.body and call.method in ("GET", "HEAD", "OPTIONS", "DELETE")
         return "" if bodiless else str(len(call.body))
@@ -113,8 +112,8 @@ async def _slices(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _trust(upstreams: Mapping[str, Upstream]) -> ssl.SSLContext | bool:
-    """Reading the certificates takes tens of milliseconds, so only where some upstream wants
-    TLS."""
+    """The TLS context, only if some upstream needs it: reading the certificates takes tens of
+    milliseconds."""
     wanted = any(upstream.url.startswith("https:") for upstream in upstreams.values())
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if wanted else True
 
@@ -124,7 +123,7 @@ def _origin(url: str) -> str:
 
 
 def _why(error: BaseException) -> str:
-    """Never the error's own text where that could quote a header."""
+    """The reason in a few words, never the error's own text: that could quote a header."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return error.os_error.strerror or type(error.os_error).__name__
     if isinstance(error, TimeoutError):

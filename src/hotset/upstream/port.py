@@ -1,4 +1,4 @@
-"""What every way to a provider can do: bytes there, bytes back, untouched."""
+"""The interface to a provider: bytes there, bytes back, unchanged."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from hotset.nouns.call import ClientCall, Response
 
 
 class Wire(Protocol):
-    """How calls reach their upstreams.
+    """Sends calls to their upstreams.
 
-    - The body goes out byte for byte; a reply's bytes come back as they come, still compressed
-      where they were.
-    - Nothing is tried twice: a second try could be a second purchase.
+    - The body goes out byte for byte; a reply's bytes come back as they arrive, still compressed if
+      they were.
+    - Nothing is retried: a second try could be a second purchase.
     """
 
     def send(self, call: ClientCall) -> AbstractAsyncContextManager[Response]:
-        """Raises `UpstreamFailed` where no reply began. Leaving the context before the end closes
-        the connection."""
+        """Raises `UpstreamFailed` if no reply began. Leaving the context early closes the
+        connection."""
         ...
 
     async def close(self) -> None: ...

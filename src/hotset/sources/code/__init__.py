@@ -1,7 +1,7 @@
-"""Code: the project's own files as entries of the index, found, read safely, sealed, parsed, cut
-and kept up to date.
+"""The project's own files as entries of the index: found, read safely, sealed, parsed, cut and kept
+up to date.
 
-Read `indexer.py` first: it is the walk from a folder to the index. `scan` says which files, `texts`
+Read `indexer.py` first: it goes from a folder to the index. `scan` says which files, `texts`
 makes them text and seals it, `parsers` has them parsed in processes that may die, `chunks` cuts
 them, `manifest` remembers. `project_index` says whether all that is up to date, `file_reader`
 and `code_search` answer agents.
@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hotset.sources.code.code_search import DATA, find_code, tell_code
+    from hotset.sources.code.code_search import DATA, find_code, list_code
     from hotset.sources.code.file_reader import CodeText, get_file, outline_path
     from hotset.sources.code.index_consent import Consent, ConsentAnswer, keep_answer, read_consent
     from hotset.sources.code.indexer import index_project, manifest_identity, watch_project
@@ -46,7 +46,7 @@ _HOMES = {
         "below catch_up has_code index_folder indexing_lock is_up_to_date settle take_out "
         "unchanged who_indexes"
     ),
-    "code_search": "DATA find_code tell_code",
+    "code_search": "DATA find_code list_code",
     "source": "CodeSource Prefetches",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -74,12 +74,12 @@ __all__ = [
     "indexing_lock",
     "is_up_to_date",
     "keep_answer",
+    "list_code",
     "manifest_identity",
     "outline_path",
     "read_consent",
     "settle",
     "take_out",
-    "tell_code",
     "unchanged",
     "watch_project",
     "who_indexes",

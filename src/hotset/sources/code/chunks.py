@@ -1,8 +1,8 @@
-"""A file in stretches that can be found: cut where symbols begin and end, so that each is about one
+"""Cuts a file into searchable stretches where symbols begin and end, so that each is about one
 thing.
 
-Every line is in exactly one chunk, and no chunk is empty. Lines longer than any reader's are cut
-too: joined, the chunks are the text again.
+Every line is in exactly one chunk, and no chunk is empty. Very long lines are cut too: joined, the
+chunks are the text again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TextRows:
     texts: Sequence[str]
     """Each with its line end; joined they are the text."""
     lines: Sequence[int]
-    """The number of the line that each is, or is a piece of; from 1."""
+    """The line number of each row, from 1; pieces of a line share it."""
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -45,14 +45,14 @@ class TextRows:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A stretch of rows. The file and its text are known to the caller."""
+    """A range of rows. The caller knows the file and its text."""
 
     first: int
     """Its first row, from 0."""
     end: int
-    """The row behind its last one."""
+    """The row after its last one."""
     title: str = ""
-    """What it is part of, and the signatures of what begins in it."""
+    """The scope it is part of, and the signatures that begin in it."""
 
 
 def rows(text: str) -> TextRows:
@@ -71,7 +71,7 @@ def rows(text: str) -> TextRows:
 
 
 def chunks(text: str, symbols: Sequence[CodeSymbol]) -> tuple[Chunk, ...]:
-    """In their order. None for a text that says nothing."""
+    """The chunks of a text, in order; none for a blank text."""
     every = rows(text)
     if not text.strip():
         return ()
@@ -88,7 +88,7 @@ def chunks(text: str, symbols: Sequence[CodeSymbol]) -> tuple[Chunk, ...]:
         for each in symbols
         if 1 <= each.first <= min(each.last, last_line)
     ]
-    pieces = _cut_span(_Span(0, len(every), None), _nested(spans), every)
+    pieces = _cut_span(_Span(0, len(every), None), _nest(spans), every)
     return tuple(
         Chunk(piece.first, piece.end, piece.title) for piece in _with_content(pieces, every)
     )
@@ -108,18 +108,20 @@ class _Piece:
     end: int
     scope: str
     names: tuple[str, ...] = ()
-    """Signatures of what begins in it."""
+    """Signatures of the symbols that begin in it."""
 
     @property
     def title(self) -> str:
-        told = "; ".join(self.names)
+        names = "; ".join(self.names)
         return visible(
-            f"{self.scope}: {told}" if self.scope and told else self.scope or told, _LONGEST_TITLE
+            f"{self.scope}: {names}" if self.scope and names else self.scope or names,
+            _LONGEST_TITLE,
         )
 
 
-def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
-    """A forest: what overlaps without being inside is cut off where the one before it ends."""
+def _nest(spans: Sequence[_Span]) -> tuple[_Span, ...]:
+    """The spans as a forest: one that overlaps its predecessor without being inside it is cut off
+    at that one's end."""
     open_: list[tuple[_Span, list[_Span]]] = []
     roots: list[_Span] = []
 
@@ -145,7 +147,7 @@ def _nested(spans: Sequence[_Span]) -> tuple[_Span, ...]:
 
 
 def _cut_span(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_Piece]:
-    """The pieces of a stretch that may be too long for one."""
+    """The pieces of a span that may be too long for one chunk."""
     scope, names = _scope_and_names(span.symbol)
     if span.symbol is not None and _fits(span.first, span.end, every):
         return [_Piece(span.first, span.end, scope, names)]
@@ -162,7 +164,7 @@ def _cut_span(span: _Span, children: Sequence[_Span], every: TextRows) -> list[_
             pieces += _cut(at, span.end, inner_scope, names if not pieces else (), every)
         else:
             pieces += _cut(at, span.end, scope, names, every, all_named=True)
-    return _joined(pieces, every)
+    return _join_short(pieces, every)
 
 
 def _scope_and_names(symbol: CodeSymbol | None) -> tuple[str, tuple[str, ...]]:
@@ -184,17 +186,18 @@ def _cut(
     *,
     all_named: bool = False,
 ) -> Iterator[_Piece]:
-    """TextRows without symbols in them: cut at empty lines, as far out as possible."""
-    told = names
+    """Pieces of rows without symbols: cut at blank lines, with as little indentation as
+    possible."""
+    current = names
     while not _fits(first, end, every):
         at = _border(first, end, every)
-        yield _Piece(first, at, scope, told)
-        first, told = at, names if all_named else ()
-    yield _Piece(first, end, scope, told)
+        yield _Piece(first, at, scope, current)
+        first, current = at, names if all_named else ()
+    yield _Piece(first, end, scope, current)
 
 
 def _border(first: int, end: int, every: TextRows) -> int:
-    """The best row to begin anew with."""
+    """The best row to start the next piece with."""
     texts = every.texts
     most = first + 1
     size = len(texts[first])
@@ -213,8 +216,8 @@ def _indent(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _joined(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
-    """Neighbours that are too short by themselves become one."""
+def _join_short(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
+    """The pieces, with neighbours joined that are too short alone."""
     joined: list[_Piece] = []
     for piece in pieces:
         last = joined[-1] if joined else None
@@ -246,7 +249,7 @@ def _common_scope(one: str, other: str) -> str:
 
 
 def _with_content(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
-    """Empty lines go with what stands in front of them."""
+    """The pieces, with blank lines appended to the piece before them."""
     kept: list[_Piece] = []
     waiting: int | None = None
     for piece in pieces:
@@ -265,19 +268,21 @@ def _with_content(pieces: Sequence[_Piece], every: TextRows) -> list[_Piece]:
 def entries(
     path: str, text: str, language: Language, chunks: Sequence[Chunk], time: float
 ) -> list[Entry]:
-    """A chunk that says the same keeps its id wherever in the file it moves: the index need not
-    learn it again."""
+    """Index entries of the chunks. An unchanged chunk keeps its id wherever it moves in the file:
+    the index need not learn it again."""
     every = rows(text)
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     made = []
     for chunk in chunks:
         stretch = every.text(chunk.first, chunk.end)
         title = f"{path} {chunk.title}".rstrip()
         name = blake2b(f"{title}\0{stretch}".encode("utf-8", "replace"), digest_size=8).hexdigest()
-        told[name] += 1
+        counts[name] += 1
         made.append(
             Entry(
-                id=EntryId(f"{path}#{name}" if told[name] == 1 else f"{path}#{name}-{told[name]}"),
+                id=EntryId(
+                    f"{path}#{name}" if counts[name] == 1 else f"{path}#{name}-{counts[name]}"
+                ),
                 whole=path,
                 sort=Sort.CODE,
                 text=stretch,

@@ -1,8 +1,7 @@
-"""Files for agents: within a budget of tokens, saying what was left out, never anything outside of
-the project.
+"""Files for agents: within a token budget, with a note on what was left out, never anything outside
+of the project.
 
-What the index leaves out by a rule is not read here either: that is what the person who allowed it
-was told.
+What the index skips by a rule is not read here either: that is what the person consented to.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class CodeText:
     text: str
     tokens: int
     truncated: bool
-    """Less than was asked for; the text says what is missing and how to get it."""
+    """Less than requested; the text says what is missing and how to get it."""
 
 
 def get_file(
@@ -59,8 +58,8 @@ def get_file(
     budget: int = BUDGET,
     parsers: Parsers | None = None,
 ) -> CodeText:
-    """A file, some of its lines, or one of its symbols. Raises `NotFound`, with a sentence for
-    the caller.
+    """A file, some of its lines, or one of its symbols. Raises `NotFound`, with a sentence for the
+    caller.
 
     Pass `parsers` to call it more than once: starting one and unpacking a grammar takes half a
     second.
@@ -80,7 +79,7 @@ def get_file(
 
 
 def file_text(root: Root, path: str) -> tuple[str, str]:
-    """The path of a file, as it is told, and its text. Raises `NotFound`."""
+    """A file's normalised path and its text. Raises `NotFound`."""
     check_readable(root, path)
     if root.is_folder(path):
         raise NotFound(f"{path or '.'} is a folder: use outline(path)")
@@ -91,7 +90,7 @@ def file_text(root: Root, path: str) -> tuple[str, str]:
 
 
 def check_readable(root: Root, path: str) -> None:
-    """Raises `NotFound` for a file or a folder that is not there, or that a rule leaves out."""
+    """Raises `NotFound` for a file or folder that does not exist or that a rule skips."""
     try:
         found = left_out(root, path, ScanLimits(bytes=MOST_BYTES))
     except NotTaken as error:
@@ -109,7 +108,8 @@ def parse_text(text: str, path: str, parsers: Parsers | None) -> ParseResult:
 
 
 def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | None) -> Cut:
-    """By the file's grammar; by brackets and indentation where that knows no such name."""
+    """The symbol's lines by the file's grammar; by brackets and indentation if that finds no such
+    name."""
     wanted = name.strip().rstrip("()").replace("::", ".").replace("#", ".")
     found = parse_text(text, path, parsers).symbols
     spans = [(each.first, each.last) for each in found if each.qualified == wanted]
@@ -130,8 +130,8 @@ def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | N
 
 def _render_file(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
     content, hidden = marked(content)
-    said = [note] * bool(note) + [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
-    head = f"[{path}{': ' + '; '.join(said) if said else ''}]"
+    notes = [note] * bool(note) + [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
+    head = f"[{path}{': ' + '; '.join(notes) if notes else ''}]"
     text = f"{head}\n{content}" if content else head
     return CodeText(text, count(text), truncated)
 
@@ -150,7 +150,7 @@ def _refusal_text(root: Root, path: str, found: SkippedPath) -> str:
 
 
 def _suggest_names(root: Root, path: str) -> str:
-    """Names that may have been meant, of what is there instead."""
+    """Similar names of existing files, as the end of a sentence."""
     folder, _, name = path.rpartition("/")
     there = next(scan(root, SkippedFiles(), under=folder), None)
     names = [] if there is None else [*there.files, *(f"{each}/" for each in there.folders)]
@@ -167,7 +167,7 @@ _LEAST_OF_ONE = 15  # tokens; where fewer are left, no file's symbols fit
 _MISSES = 3  # files in a row whose symbols did not fit; the next ones' hardly will
 _SECONDS = 3.0  # of parsing the files of a folder: a model waits
 _SLACK = 20  # tokens by which the sum of pieces may miss the whole
-_STRETCHES = 3  # of lost lines that are told
+_STRETCHES = 3  # of lost lines that are listed
 _LATER = frozenset(
     (
         "test",
@@ -190,7 +190,7 @@ _NO_CODE = frozenset(("json", "markdown", "yaml", "toml", "ini", "rst"))
 def outline_path(
     root: Path, path: str = "", *, budget: int = BUDGET, parsers: Parsers | None = None
 ) -> CodeText:
-    """What a file defines, or what the files of a folder do. Raises `NotFound`."""
+    """The symbols of a file, or of the files of a folder. Raises `NotFound`."""
     path = below(root, path)
     with Root(root) as opened:
         if opened.is_folder(path):
@@ -219,8 +219,8 @@ def _describe_lost(found: ParseResult) -> str:
 
 
 def _depths(found: Sequence[CodeSymbol]) -> Iterator[tuple[CodeSymbol, int]]:
-    """How far in each stands: by what it is inside of, which its scope need not be; a method of Go
-    stands beside its type."""
+    """The nesting depth of each symbol: by the lines that contain it, which may differ from its
+    scope; a method of Go is beside its type."""
     around: list[tuple[tuple[str, ...], int]] = []
     for each in found:
         while around and not (
@@ -232,10 +232,10 @@ def _depths(found: Sequence[CodeSymbol]) -> Iterator[tuple[CodeSymbol, int]]:
 
 
 def _line(symbol: CodeSymbol, depth: int) -> str:
-    said = marked(
+    text = marked(
         (symbol.signature or symbol.name) + (f"  # {clip(symbol.doc, _DOC)}" if symbol.doc else "")
     )[0]
-    return f"{'  ' * depth}{symbol.first}-{symbol.last} {said}"
+    return f"{'  ' * depth}{symbol.first}-{symbol.last} {text}"
 
 
 def _fit_outline(head: str, lines: Sequence[str], budget: int) -> CodeText:
@@ -267,7 +267,7 @@ def _folder_outline(root: Root, path: str, budget: int, parsers: Parsers | None)
 
 
 def _files(root: Root, path: str) -> Iterator[str]:
-    """Of a folder and all in it; of the rest of the project nothing is looked at."""
+    """The files of a folder and its subfolders; the rest of the project is not scanned."""
     if not path:
         for folder in scan(root, SkippedFiles()):
             yield from _join_paths(folder.path, folder.files)
@@ -284,7 +284,7 @@ def _join_paths(folder: str, names: Sequence[str] | Mapping[str, object]) -> Ite
 
 
 def _list_names(files: Sequence[str]) -> list[str]:
-    """Every file in short: a line for each folder, with the names in it."""
+    """All files in short: a line for each folder, with the names in it."""
     return [f"{folder or '.'}/: {', '.join(names)}" for folder, names in _by_folder(files).items()]
 
 
@@ -302,9 +302,9 @@ class _Symbols:
     parsers: Parsers
 
     def lines(self, file: str, *, brief: bool) -> list[str]:
-        """What a file defines on its outside, below its path; nothing where that is nothing.
+        """The outermost symbols of a file, below its path; empty if there are none.
 
-        In brief: without comments, and of a file that has more than that without its variables.
+        In brief: without comments, and without variables if the file has other symbols.
         """
         try:
             text = read_text(self.root, file, ScanLimits().bytes)[1].text
@@ -324,8 +324,8 @@ class _Symbols:
 def _files_outline(
     head: str, path: str, files: Sequence[str], room: int, symbols: _Symbols
 ) -> CodeText:
-    """Every file by its name; and, while there is room, what each defines, the ones first that tell
-    most about a project."""
+    """All files by name; and, while there is room, their symbols, the most informative files
+    first."""
     left = room - count("\n".join(_list_names(files)))
     telling = [file for file in sorted(files, key=_weight) if has_symbols(language_of(file))]
     brief = left < _USUAL_OF_ONE * len(telling)
@@ -364,7 +364,7 @@ def _files_outline(
 
 
 def _weight(file: str) -> tuple[bool, bool, str]:
-    """Code before documents and settings, and tests and examples after both."""
+    """Sort key: code before documents and settings, and tests and examples after both."""
     *folders, name = file.lower().split("/")
     is_later = (
         not _LATER.isdisjoint(folders)
@@ -381,15 +381,15 @@ def _join_outline(head: str, files: Sequence[str], shown: Mapping[str, Sequence[
 
 
 def _next_path(path: str, missing: Sequence[str]) -> str:
-    """What to ask for next: the folder that misses most, or a file where all are in the one that
-    was asked for."""
+    """The path to ask for next: the folder with most missing files, or a file if all are in the
+    requested folder."""
     ((folder, _),) = Counter(file.rpartition("/")[0] for file in missing).most_common(1)
     return folder if folder != path else missing[0]
 
 
 def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> CodeText:
-    """Where not even all names fit: every folder with how many it has, then names instead of
-    numbers while there is room."""
+    """If not even all names fit: every folder with its count, then names instead of counts while
+    there is room."""
     named = _by_folder(files)
     numbers = {folder: _count_line(folder, len(names)) for folder, names in named.items()}
     if count("\n".join(numbers.values())) > room:
@@ -424,6 +424,6 @@ def _count_line(folder: str, files: int) -> str:
 
 
 def _child_folder(path: str, folder: str) -> str:
-    """The folder right below `path` in which another one is; the path itself where it is that."""
+    """The folder right below `path` that contains `folder`; `path` itself if they are equal."""
     inside = folder.removeprefix(path).strip("/").split("/")[0]
     return "/".join(filter(None, (path, inside)))

@@ -134,8 +134,8 @@ def _load_capsule(path: Path, symbol: str) -> object:
     return wrap(found(), b"tree_sitter.Language", None)
 
 
-def _defined(field: str = "name", **kinds: str) -> str:
-    """Patterns of nodes whose name and inside stand in fields of their own."""
+def _definition_patterns(field: str = "name", **kinds: str) -> str:
+    """Patterns of nodes whose name and body are in fields of their own."""
     return "".join(
         f"({node} {field}: (_) @name body: (_)? @body) @{kind.rstrip('_')}\n"
         for kind, nodes in kinds.items()
@@ -146,7 +146,7 @@ def _defined(field: str = "name", **kinds: str) -> str:
 _IS_A_FUNCTION = "[(arrow_function body: (_) @body) (function_expression body: (_) @body)]"
 
 _JAVASCRIPT = (
-    _defined(
+    _definition_patterns(
         function="function_declaration generator_function_declaration",
         class_="class_declaration",
         method="method_definition",
@@ -167,7 +167,7 @@ _JAVASCRIPT = (
 """  # noqa: E501
 )
 
-_TYPESCRIPT = _JAVASCRIPT + _defined(
+_TYPESCRIPT = _JAVASCRIPT + _definition_patterns(
     class_="abstract_class_declaration",
     interface="interface_declaration",
     type="type_alias_declaration",
@@ -192,8 +192,8 @@ _POINTED = (
 )
 
 _C = (
-    _defined("declarator", function="function_definition", type="type_definition")
-    + _defined(macro="preproc_function_def")
+    _definition_patterns("declarator", function="function_definition", type="type_definition")
+    + _definition_patterns(macro="preproc_function_def")
     + """
 (struct_specifier name: (_) @name body: (_) @body) @struct
 (union_specifier name: (_) @name body: (_) @body) @union
@@ -206,7 +206,7 @@ _CPP_NAMES = (
 )
 
 QUERIES: Mapping[str, str] = {
-    "python": _defined(function="function_definition", class_="class_definition")
+    "python": _definition_patterns(function="function_definition", class_="class_definition")
     + """
 (module (expression_statement (assignment left: (identifier) @name)) @variable)
 (type_alias_statement left: (type) @name) @type
@@ -219,7 +219,7 @@ QUERIES: Mapping[str, str] = {
     + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
     "tsx": _TYPESCRIPT
     + f"(public_field_definition name: (_) @name value: {_IS_A_FUNCTION}) @method\n",
-    "go": _defined(
+    "go": _definition_patterns(
         function="function_declaration", method="method_declaration", type="type_spec type_alias"
     )
     + """
@@ -232,7 +232,7 @@ QUERIES: Mapping[str, str] = {
 (source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @variable)))
 (method_elem name: (_) @name) @method
 """,
-    "rust": _defined(
+    "rust": _definition_patterns(
         function="function_item function_signature_item",
         struct="struct_item",
         enum="enum_item",
@@ -246,7 +246,7 @@ QUERIES: Mapping[str, str] = {
 (impl_item type: (_) @name body: (_)? @body) @impl
 (mod_item name: (_) @name body: (_) @body) @module
 """,
-    "java": _defined(
+    "java": _definition_patterns(
         class_="class_declaration",
         interface="interface_declaration annotation_type_declaration",
         enum="enum_declaration",
@@ -258,7 +258,7 @@ QUERIES: Mapping[str, str] = {
     "cpp": _C
     + _prototypes("declaration", _CPP_NAMES, *_POINTED, "(reference_declarator $)")
     + _prototypes("field_declaration", _CPP_NAMES, *_POINTED, "(reference_declarator $)")
-    + _defined(
+    + _definition_patterns(
         namespace="namespace_definition", type="alias_declaration", concept="concept_definition"
     )
     + """
@@ -266,9 +266,9 @@ QUERIES: Mapping[str, str] = {
 (template_declaration (_ name: (_) @name)) @around
 (template_declaration (function_definition declarator: (_) @name)) @around
 """,
-    "ruby": _defined(method="method singleton_method", class_="class", module="module")
+    "ruby": _definition_patterns(method="method singleton_method", class_="class", module="module")
     + "(assignment left: (constant) @name) @constant\n",
-    "php": _defined(
+    "php": _definition_patterns(
         function="function_definition",
         method="method_declaration",
         class_="class_declaration",
@@ -277,7 +277,7 @@ QUERIES: Mapping[str, str] = {
         enum="enum_declaration",
     )
     + "(namespace_definition name: (_) @name body: (_) @body) @namespace\n",
-    "csharp": _defined(
+    "csharp": _definition_patterns(
         class_="class_declaration",
         interface="interface_declaration",
         struct="struct_declaration",
@@ -298,13 +298,13 @@ QUERIES: Mapping[str, str] = {
 (source_file (property_declaration (variable_declaration (identifier) @name)) @variable)
 (class_body (property_declaration (variable_declaration (identifier) @name)) @property)
 """,
-    "swift": _defined(
+    "swift": _definition_patterns(
         class_="class_declaration",
         protocol="protocol_declaration",
         function="function_declaration protocol_function_declaration",
         type="typealias_declaration",
     ),
-    "scala": _defined(
+    "scala": _definition_patterns(
         class_="class_definition",
         object="object_definition",
         trait="trait_definition",
@@ -312,15 +312,15 @@ QUERIES: Mapping[str, str] = {
         function="function_definition",
         type="type_definition",
     ),
-    "dart": _defined(
+    "dart": _definition_patterns(
         class_="class_definition", enum="enum_declaration", function="function_signature"
     ),
-    "lua": _defined(function="function_declaration")
+    "lua": _definition_patterns(function="function_declaration")
     + (
         "(assignment_statement (variable_list name: (_) @name) (expression_list value: "
         "(function_definition))) @function\n"
     ),
-    "bash": _defined(function="function_definition"),
+    "bash": _definition_patterns(function="function_definition"),
     "sql": """
 (create_table [(keyword_table) (keyword_exists)] . (object_reference) @name) @table
 (create_view [(keyword_view) (keyword_exists)] . (object_reference) @name) @view
@@ -341,5 +341,5 @@ DEEPER: Mapping[str, str] = {
     "c": _VALUES,
     "cpp": _VALUES,
 }
-"""What is told beside it as long as it is not too much: the header of a chip has thousands of
+"""What is listed beside it as long as it is not too much: the header of a chip has thousands of
 values, and a few structures."""

@@ -1,5 +1,5 @@
-"""May a project's files be read and indexed? One answer for each project: a note in its store that
-stays on this machine."""
+"""Whether a project's files may be read and indexed: one answer for each project, a note in its
+store that stays on this machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Consent(msgspec.Struct, frozen=True):
     answer: ConsentAnswer = msgspec.field(default=ConsentAnswer.UNANSWERED, name="code")
     when: float = 0.0
     root: str = ""
-    """The folder that the answer is about: another one in its place needs an answer of its own."""
+    """The folder that the answer is about: another folder in its place needs its own answer."""
 
     def allows(self, root: Path) -> bool:
         return self.answer is ConsentAnswer.GRANTED and self.root == str(
@@ -43,10 +43,9 @@ UNANSWERED = Consent()
 
 
 def read_consent(folder: Path, unreadable: Consent = UNANSWERED) -> Consent:
-    """The answer that is kept in a project's data folder; `unreadable` where its store cannot be
-    read just now.
+    """The answer in a project's data folder; `unreadable` if its store cannot be read now.
 
-    Looking makes no store. A note or an old file that cannot be understood is no answer.
+    Reading creates no store. A note or an old file that cannot be decoded is no answer.
     """
     old_file = folder / _OLD_FILE
     if not has_store(folder):
@@ -66,17 +65,16 @@ def read_consent(folder: Path, unreadable: Consent = UNANSWERED) -> Consent:
 
 
 def keep_answer(folder: Path, root: Path, *, granted: bool, now: float | None = None) -> Consent:
-    """Keeps an answer until it is revoked or given anew. Raises `StoreFailed` where it cannot be
-    kept."""
-    said = ConsentAnswer.GRANTED if granted else ConsentAnswer.DENIED
-    given = Consent(said, time.time() if now is None else now, str(root.expanduser().resolve()))
+    """Keep an answer until it is revoked or replaced. Raises `StoreFailed` if it cannot be kept."""
+    answer = ConsentAnswer.GRANTED if granted else ConsentAnswer.DENIED
+    given = Consent(answer, time.time() if now is None else now, str(root.expanduser().resolve()))
     _keep(folder, msgspec.json.encode(given), given.when)
     return given
 
 
 def revoke(folder: Path, *derived: Path) -> None:
-    """Takes the answer back and removes what was made from the project's files: the manifest, and
-    these paths."""
+    """Revoke the answer and remove what was made from the project's files: the manifest, and these
+    paths."""
     for path in derived:
         if not path.resolve().is_relative_to(folder.resolve()):
             raise BadConfig(

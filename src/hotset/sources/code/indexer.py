@@ -1,17 +1,16 @@
-"""From a folder to the index: what changed is read, sealed, parsed, cut and handed over, in batches
-that each survive a kill.
+"""Brings a folder into the index: changed files are read, sealed, parsed, cut and handed over, in
+batches that each survive a kill.
 
     compare   by stat, folder by folder (`manifest`, `scan`)
     read      what differs, and hash it: the same content is not parsed again (`texts`)
     cut       in other processes (`parsers`)
     hand over to the index, then to the manifest
 
-A file that cannot be taken is counted with its reason, and the rest goes on.
+A file that cannot be indexed is counted with its reason, and the rest continues.
 
-`watch_project` follows a project's files: what was changed is in the index a moment later. Changes
-are gathered until they pause; while git holds its lock (a switch of branches, a rebase) they are
-gathered on and become one batch. Where the system cannot watch so many folders, the manifest is
-compared every few seconds instead.
+`watch_project` follows a project's files: a change is in the index a moment later. Changes are
+gathered until they pause, and while git holds its lock (a switch of branches, a rebase). If the
+system cannot watch so many folders, the manifest is compared every few seconds instead.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ _MOST_FOLDERS = 200  # touched by one batch of changes; with more a scan of ever
 
 
 def manifest_identity() -> str:
-    """What a manifest was made by: another cutter, other grammars, readings or patterns for secrets
-    make another one."""
+    """Versions of all that a manifest depends on: cutter, grammars, text rules and secret
+    patterns."""
     return f"{cutting_identity()}, texts {TEXTS}, sealing {SEALING}"
 
 
@@ -76,10 +75,10 @@ def index_project(
     limits: ScanLimits | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> IndexReport:
-    """Brings index and manifest up to date with the folder. Raises `BadInput` where there is none,
-    and `StoreBusy` where another process is at it for long.
+    """Bring index and manifest up to date with the folder. Raises `BadInput` if there is none, and
+    `StoreBusy` if another process indexes for too long.
 
-    Without `parsers` it starts some of its own, with grammars beside the manifest.
+    Without `parsers` it starts its own, with grammars beside the manifest.
     """
     with Root(root) as opened:
         run = _Run(
@@ -107,8 +106,7 @@ def index_paths(
     parsers: Parsers,
     limits: ScanLimits | None = None,
 ) -> IndexReport:
-    """Brings these paths, relative to the root, up to date: folders of them are looked at, the rest
-    is not."""
+    """Bring these paths, relative to the root, up to date: only their folders are scanned."""
     with Root(root) as opened, manifest.alone():
         run = _Run(opened, index, manifest, parsers=parsers, limits=limits)
         folders = _touched_folders(opened, manifest, paths)
@@ -116,13 +114,13 @@ def index_paths(
 
 
 def _touched_folders(root: Root, manifest: Manifest, paths: Iterable[str]) -> set[str] | None:
-    """The folders in which these files are; None where folders themselves, or ignore files,
-    changed: all has to be walked."""
+    """The folders of these files; None if folders or ignore files changed: then everything has to
+    be scanned."""
     folders: set[str] = set()
     for path in paths:
         folder, _, name = path.rpartition("/")
         if not manifest.knows_folder(folder):
-            continue  # ignored, or below a new folder that is told of too
+            continue  # ignored, or below a new folder that is among the paths too
         if name.endswith("ignore") or manifest.knows_folder(path) or root.is_folder(path):
             return None
         folders.add(folder)
@@ -137,14 +135,14 @@ class _Batch:
     cuts: dict[tuple[bytes, str], CutContent] = field(default_factory=dict)
     entries: dict[str, list[Entry]] = field(default_factory=dict)
     leave: set[str] = field(default_factory=set)
-    """Were indexed and no longer are."""
+    """Files that were indexed and no longer are."""
     replace: set[str] = field(default_factory=set)
     bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A file that was read; its chunks may be on their way."""
+    """A file that was read; its chunks may still be in work."""
 
     path: str
     row: FileRow
@@ -156,7 +154,7 @@ class _Reading:
 
 
 class _Run:
-    """One look at a project, or at some of its folders."""
+    """One run over a project, or over some of its folders."""
 
     def __init__(
         self,
@@ -230,16 +228,16 @@ class _Run:
         return self._report(walked=False)
 
     def _agree(self) -> bool:
-        """True where all has to be added again. What a run that was killed had begun leaves the
-        index."""
+        """Bring index and manifest into agreement; True if everything has to be added again.
+        Entries that a killed run had begun are removed from the index."""
         agreed = self._manifest.agree(self._index.watermark(WATERMARK))
         if pending := self._manifest.pending():
             self._index.remove(pending)
-            self._manifest.keep({}, gone=pending, told=False)
+            self._manifest.keep({}, gone=pending, indexed=False)
         return not agreed
 
     def _take(self, files: Mapping[str, Stat]) -> None:
-        """Reads and indexes these files."""
+        """Read and index these files."""
         self._total += len(files)
         under_way: deque[_Reading] = deque()
         batch = _Batch()
@@ -292,8 +290,7 @@ class _Run:
         return _Reading(path, row, text, language, cut, coming, was_indexed)
 
     def _settled(self, stat: Stat) -> Stat:
-        """A stat that can be trusted next time: what changed a moment ago may change again without
-        showing it."""
+        """The stat, without its mtime if that is too recent to trust (racy timestamp)."""
         return (
             stat._replace(mtime_ns=0)
             if is_fresh(max(stat.mtime_ns, stat.ctime_ns), time.time())
@@ -334,12 +331,13 @@ class _Run:
         return _Batch()
 
     def _hand_over(self, batch: _Batch) -> None:
-        """To the index first. What it was told of is noted before, and kept after."""
+        """Hand a batch to the index, then to the manifest. Its paths are noted before as
+        pending."""
         if not batch.rows:
             return
-        told = [*batch.entries, *batch.leave]
-        if told:
-            self._manifest.begin(told)
+        paths = [*batch.entries, *batch.leave]
+        if paths:
+            self._manifest.begin(paths)
             new = set(batch.entries) - batch.replace
             if len(batch.replace) > _REPLACED_ONE_BY_ONE:
                 self._index.remove(sorted(batch.replace | batch.leave))
@@ -353,7 +351,7 @@ class _Run:
                 [entry for path in batch.entries if path in new for entry in batch.entries[path]],
                 self._next_mark(),
             )
-        self._manifest.keep(batch.rows, batch.cuts, told=bool(told))
+        self._manifest.keep(batch.rows, batch.cuts, indexed=bool(paths))
         if self._progress is not None:
             self._progress(
                 IndexProgress(
@@ -375,17 +373,17 @@ class _Run:
             self._removed += len(paths)
 
     def _forget_folders(self, folders: Iterable[str]) -> None:
-        """Folders that are gone, with all that was in them."""
+        """Remove folders that are gone, with all their files."""
         for folder in sorted(folders):
             names = self._manifest.rows(folder)
             paths = [f"{folder}/{name}" if folder else name for name in names]
             if paths:
                 self._index.remove(paths, self._next_mark())
-            self._manifest.keep({}, gone=paths, gone_folders=(folder,), told=bool(paths))
+            self._manifest.keep({}, gone=paths, gone_folders=(folder,), indexed=bool(paths))
             self._removed += len(paths)
 
     def _remove_strangers(self) -> None:
-        """What an earlier manifest had brought into the index and this one does not know."""
+        """Remove entries that an earlier manifest had indexed and this one does not know."""
         strangers = (
             path for path in self._index.wholes(Sort.CODE) if not self._manifest.is_indexed(path)
         )
@@ -409,7 +407,7 @@ class _Run:
 def _windows(
     found: Iterable[tuple[FolderStamp, FolderDifference | None]], walked: list[FolderStamp]
 ) -> Iterator[tuple[dict[str, Stat], list[str]]]:
-    """What has to be read and what is gone, so much at a time; folders are noted as they come."""
+    """Files to read and files that are gone, in portions; folders are recorded as they come."""
     todo: dict[str, Stat] = {}
     gone: list[str] = []
     for folder, difference in found:
@@ -495,7 +493,7 @@ def in_order(files: Mapping[str, Stat]) -> list[str]:
 
 
 def _distance(path: str) -> int:
-    """Files that a developer would look at first come first."""
+    """Rank of a file: those that a developer would look at first come first."""
     *folders, name = path.lower().split("/")
     language = language_of(path)
     kind = (
@@ -533,7 +531,7 @@ _LONGEST_MS = 400  # of gathering while changes go on
 _WAKE_MS = 200
 _LONGEST_LOCK = 30.0  # seconds; an older lock was left behind by a git that died
 _POLL_SECONDS = 5.0
-_AFTER_A_NAME_SECONDS = 1.0  # a file whose name cannot be said may be written all the time
+_AFTER_A_NAME_SECONDS = 1.0  # a file whose name is not UTF-8 may be written all the time
 _LATEST = 50  # files that were changed last: what is changed next is in one of their languages
 _LOCK = ".git/index.lock"
 
@@ -549,10 +547,10 @@ def watch_project(
     poll_seconds: float = _POLL_SECONDS,
     force_polling: bool = False,
 ) -> None:
-    """Until `stop` is set. Call it in a thread of its own, after `index_project`, with a manifest
-    of its own.
+    """Index changes until `stop` is set. Call it in a thread of its own, after `index_project`,
+    with a manifest of its own.
 
-    A folder that is gone ends it.
+    It also ends when the folder is gone.
     """
     root = root.expanduser().resolve()
     parsers.warm(
@@ -561,25 +559,25 @@ def watch_project(
         }.values()
     )
 
-    def told(report: IndexReport) -> None:
+    def report_changes(report: IndexReport) -> None:
         if updated is not None and (report.changed or report.removed):
             updated(report)
 
     try:
         if not force_polling:
             for paths in _batches(root, stop):
-                told(index_paths(root, index, manifest, paths, parsers=parsers))
+                report_changes(index_paths(root, index, manifest, paths, parsers=parsers))
             if stop.is_set():
                 return
         while not stop.wait(poll_seconds):
-            told(index_project(root, index, manifest, parsers=parsers, stop=stop.is_set))
+            report_changes(index_project(root, index, manifest, parsers=parsers, stop=stop.is_set))
     except BadInput:
         _log.info("the watched folder is gone")
 
 
 def _batches(root: Path, stop: threading.Event) -> Iterator[set[str]]:
-    """Paths that changed, relative to the root. Ends where the system does not watch, or when
-    `stop` is set."""
+    """Changed paths, relative to the root. Ends if the system cannot watch, or when `stop` is
+    set."""
     gathered = {""}  # the folder itself: what changed before the watch began
     try:
         for changes in _all_changes(root, stop):
@@ -595,9 +593,9 @@ def _batches(root: Path, stop: threading.Event) -> Iterator[set[str]]:
 
 
 def _all_changes(root: Path, stop: threading.Event) -> Iterator[set[str]]:
-    """The watcher ends at a name that is no UTF-8, with all that it gathered: another begins with a
-    look at everything."""
-    from watchfiles._rust_notify import WatchfilesRustInternalError  # noqa: PLC0415 - it is told nowhere else
+    """The watcher's changes. It ends at a name that is not UTF-8, and loses what it gathered: the
+    next one begins with a full scan."""
+    from watchfiles._rust_notify import WatchfilesRustInternalError  # noqa: PLC0415 - exported nowhere else
 
     while not stop.is_set():
         try:

@@ -1,10 +1,10 @@
-"""What was indexed of a project, so that only what changed is read again. Derived: it can be
+"""Records what was indexed of a project, so that only changes are read again. Derived: it can be
 deleted at any time.
 
-Files are compared by their stat, whole folders by a tree of hashes over these; where a stat
-differs, by the hash of content; and content that was cut before, under whatever name, is not parsed
-again. Each batch is one commit. What a batch is about is noted before the index is told of it:
-after a kill the next run takes that out of the index and does it again.
+Files are compared by stat, whole folders by a tree of hashes over the stats; if a stat differs, by
+content hash; and content that was cut before, under any name, is not parsed again. Each batch is
+one commit. The paths of a batch are recorded before the index gets it: after a kill the next run
+removes them from the index and adds them again.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 
 DATABASE = "code.db"
 WATERMARK = "code"
-"""Under which an index keeps how far it was told of what is kept here."""
+"""Name of the watermark by which an index records how much of this manifest it has."""
 
 _LOCK = "code.lock"
 _PATIENCE = 60.0  # seconds; a process that waits longer gets an error
 _FORMAT = 2
-_BATCH_BITS = 24  # of a mark: batches of one epoch; the rest tells the epoch
+_BATCH_BITS = 24  # of a mark: batches of one epoch; the rest is the epoch
 # clocks of file systems tick every 10 ms at worst: a file changed again within that may look
 # unchanged
 _SETTLED_NS = 50_000_000
 _COARSE_NS = 2_000_000_000  # where stamps are whole seconds, as on old file systems
 _BETWEEN_STOPS = 1000  # files that are looked at in about 5 ms
-_MOST_EDITED = 10_000  # files that are told of at once; a scan tells of more in portions
+_MOST_EDITED = 10_000  # files that are returned at once; a scan yields more in portions
 _MOST_NAMED = 5
 # contents that no file has now are remembered for the way back to their branch: about 20 MB
 _UNUSED_CUTS = 50_000
@@ -71,17 +71,17 @@ CREATE TABLE pending (path TEXT PRIMARY KEY) WITHOUT ROWID;
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """What is known of a file."""
+    """What is known about a file."""
 
     stat: Stat
     digest: bytes = b""
-    """Of its content; empty where it was not read."""
+    """Hash of its content; empty if it was not read."""
     symbols: int = 0
     chunks: int = 0
     why: str = ""
-    """Why it is not indexed; empty where it is."""
+    """Why it is not indexed; empty if it is."""
     part: str = ""
-    """Why it is indexed with less than it has; empty where nothing is missing."""
+    """Why it is indexed only in part; empty if nothing is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class CutContent:
     chunks: tuple[Chunk, ...]
     symbols: int
     part: str = ""
-    """Why less was found in it than there is."""
+    """Why it was cut only in part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Totals:
     examples: Mapping[str, Sequence[str]]
     """The first few of these, by path."""
     in_part: Mapping[str, int]
-    """Files that are indexed with less than they have, by reason."""
+    """Files that are indexed only in part, by reason."""
     in_part_files: Sequence[str]
     """The first few of these, by path."""
 
@@ -117,13 +117,13 @@ class IndexReport(Totals):
     changed: int = 0
     """Files that were read in this run."""
     parsed: int = 0
-    """Of these, the ones whose content was not known."""
+    """Those of them with new content."""
     removed: int = 0
     sealed: int = 0
     """Secrets in the files that were read in this run; nothing of them is kept."""
     seconds: float = 0.0
     stopped: bool = False
-    """The run was asked to end early; the next one goes on from here."""
+    """The run was asked to end early; the next one continues from here."""
 
     @classmethod
     def of(cls, known: Totals, **done: Any) -> IndexReport:
@@ -132,7 +132,7 @@ class IndexReport(Totals):
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """Where an index run is. Counts only, no names."""
+    """Progress of an index run. Counts only, no names."""
 
     done: int
     total: int
@@ -144,31 +144,32 @@ class IndexProgress:
 
 @dataclass(frozen=True, slots=True)
 class FolderStamp:
-    """What is kept of a folder that the scan told of."""
+    """What is kept of a scanned folder."""
 
     path: str
     left_out: SkippedFiles
     stamp: bytes = b""
-    """Of all that is in it; empty where something in it is too fresh to be trusted by its stat. So
-    is `stat`, its own."""
+    """Hash of everything in it; empty if a stat in it is too recent to trust. The same holds for
+    `stat`, its own."""
     stat: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderDifference:
-    """What of a folder has to be looked at."""
+    """The part of a folder that has to be read."""
 
     changed: Mapping[str, Stat]
-    """By path; new files too."""
+    """By path; includes new files."""
     gone: tuple[str, ...] = ()
 
 
 class Manifest:
-    """One project's, in a private folder. One process at a time indexes; any may read."""
+    """The manifest of one project, in a private folder. One process at a time indexes; any may
+    read."""
 
     def __init__(self, folder: Path, identity: str | None) -> None:
-        """`identity` tells how files are cut: what another one cut is forgotten. None takes it as
-        it is."""
+        """`identity` says how files are cut: what another one cut is forgotten. None accepts
+        any."""
         self.path = private_folder(folder) / DATABASE
         try:
             self._open(identity)
@@ -189,8 +190,8 @@ class Manifest:
 
     @contextmanager
     def alone(self, patience: float = _PATIENCE) -> Iterator[None]:
-        """One process at a time brings index and manifest up to date. Raises `StoreBusy` where
-        another does for too long."""
+        """Hold the right to update index and manifest. Raises `StoreBusy` if another process holds
+        it for too long."""
         busy = (
             f"another process has been indexing into {self.path.parent} "
             f"for {patience:.0f} s; try "
@@ -202,18 +203,17 @@ class Manifest:
     # Together with the index
 
     def mark(self, ahead: int = 0) -> int:
-        """The number that the index has to show for what is kept here, or for so many batches
-        more."""
+        """The watermark that an up-to-date index has, or will have after `ahead` more batches."""
         return int(self._meta("epoch") or 0) << _BATCH_BITS | int(self._meta("batch") or 0) + ahead
 
     def agree(self, mark: int) -> bool:
-        """Forgets what the index, by its own mark, has not got. False where that is everything.
+        """Forget what the index, by its own mark, does not have. False if that is everything.
 
-        How contents were cut is known all the same.
+        How contents were cut is kept.
         """
         if mark == self.mark():
             return True
-        told, epoch = mark & ((1 << _BATCH_BITS) - 1), mark >> _BATCH_BITS
+        batch, epoch = mark & ((1 << _BATCH_BITS) - 1), mark >> _BATCH_BITS
         is_ours = epoch == int(self._meta("epoch") or 0)
         with self._commit():
             if not is_ours:
@@ -222,29 +222,28 @@ class Manifest:
                     "pending"
                 )
                 self._begin_epoch()
-            elif told < int(
+            elif batch < int(
                 self._meta("batch") or 0
             ):  # a loss of power took more from the index than from here
-                self._db.execute("DELETE FROM file WHERE batch > ?", (told,))
+                self._db.execute("DELETE FROM file WHERE batch > ?", (batch,))
                 self._db.execute("DELETE FROM folder")
-            self._set("batch", str(told if is_ours else 0))
+            self._set("batch", str(batch if is_ours else 0))
         return is_ours
 
     @property
     def may_have_strangers(self) -> bool:
-        """The index may have entries of files that an earlier manifest knew, and this one does
-        not."""
+        """True if the index may have entries of files that only an earlier manifest knew."""
         return self._meta("strangers") == "1"
 
     def has_no_strangers(self) -> None:
         with self._commit():
             self._set("strangers", "0")
 
-    def said(self, name: str) -> str | None:
-        """What `say` noted under this name in this manifest."""
+    def read_note(self, name: str) -> str | None:
+        """The value that `write_note` stored under this name."""
         return self._meta(f"said {name}")
 
-    def say(self, name: str, value: str) -> None:
+    def write_note(self, name: str, value: str) -> None:
         with self._commit():
             self._set(f"said {name}", value)
 
@@ -253,7 +252,7 @@ class Manifest:
 
     @property
     def unfinished(self) -> bool:
-        """The last run that had something to do did not come to its end."""
+        """True if the last run that had something to do did not end."""
         return self._meta("run") == "begun"
 
     def mark_run(self, state: Literal["begun", "ended"]) -> None:
@@ -264,7 +263,7 @@ class Manifest:
     # What is known
 
     def rows(self, folder: str) -> dict[str, FileRow]:
-        """By name."""
+        """Rows of a folder, by name."""
         found = self._select((f"SELECT name, {_ROW} FROM file WHERE folder = ?"), folder)
         return {name: FileRow(Stat(*rest[:4]), *rest[4:]) for name, *rest in found}
 
@@ -282,8 +281,8 @@ class Manifest:
         )
 
     def totals(self, walked_past: SkippedFiles | None = None) -> Totals:
-        """`walked_past` is what a walk left out that has not ended; otherwise the last one that did
-        is asked."""
+        """Totals of the manifest. `walked_past` is what an unfinished scan skipped; by default the
+        last finished scan's."""
         sums = self._select(
             "SELECT count(*), total(chunks), total(size), total(symbols) FROM file WHERE why = ''"
         )
@@ -315,8 +314,8 @@ class Manifest:
         return tally
 
     def _walked_past(self) -> SkippedFiles:
-        """What the last whole walk, and looks into single folders since, left out without
-        asking for its content."""
+        """What the last whole scan, and scans of single folders since, skipped without reading
+        it."""
         tally = SkippedFiles()
         for why, times, examples in self._select(
             "SELECT why, times, examples FROM left_out ORDER BY folder"
@@ -325,7 +324,7 @@ class Manifest:
         return tally
 
     def latest(self, most: int) -> list[str]:
-        """The files that were changed last, by path; the last one first."""
+        """Paths of the files that were changed last, the latest first."""
         latest = (
             "SELECT folder, name FROM file WHERE why = '' ORDER BY "
             "iif(mtime, mtime, ctime) DESC "
@@ -334,11 +333,11 @@ class Manifest:
         return [_join_path(*each) for each in self._select(latest, most)]
 
     def edited(self, root: Path, stop: Callable[[], bool] | None = None) -> dict[str, Stat] | None:
-        """Files whose stat is another one, if no folder's is and every one was compared before;
-        None asks for a scan.
+        """Files whose stat differs, if no folder's does and every one was compared before; None
+        asks for a scan.
 
-        Takes one look at each known file and folder: nothing is walked, no ignore file is read.
-        Ends early where `stop` says so.
+        Makes one stat of each known file and folder: nothing is scanned, no ignore file is read.
+        Ends early if `stop` says so.
         """
         here = str(root)
         changed: dict[str, Stat] = {}
@@ -386,8 +385,8 @@ class Manifest:
     def differences(
         self, folders: Iterable[ScannedFolder], began: float
     ) -> Iterator[tuple[FolderStamp, FolderDifference | None]]:
-        """What of each folder has to be looked at, as the scan that then began tells it; None where
-        all of it is as it was."""
+        """What of each scanned folder has to be read; None if nothing in it changed. `began` is
+        when the scan began."""
         known = dict(self._select("SELECT path, stamp FROM folder"))
         stamps: dict[str, bytes] = {}
         for folder in folders:
@@ -418,7 +417,7 @@ class Manifest:
         )
 
     def settle(self, walked: Iterable[FolderStamp]) -> None:
-        """All that was to do in these folders is done; there are no others."""
+        """Note that everything in these folders is done, and that there are no others."""
         walked = tuple(walked)
         with self._commit():
             self._db.execute("DELETE FROM left_out")
@@ -430,7 +429,7 @@ class Manifest:
             )
 
     def leave_out(self, folder: str, tally: SkippedFiles) -> None:
-        """What of one folder was not taken, as a look at it alone tells."""
+        """Record what was skipped in one folder, after a scan of that folder alone."""
         with self._commit():
             self._db.execute("DELETE FROM left_out WHERE folder = ?", (folder,))
             self._leave_out(folder, tally)
@@ -445,7 +444,7 @@ class Manifest:
         )
 
     def folders(self) -> set[str]:
-        """Every folder that was walked."""
+        """Every folder that was scanned."""
         return {
             path
             for (path,) in self._select(
@@ -459,14 +458,14 @@ class Manifest:
     # Writing
 
     def begin(self, paths: Iterable[str]) -> None:
-        """The index is about to be told of these."""
+        """Record that the index is about to get these paths."""
         with self._commit():
             self._db.executemany(
                 "INSERT OR IGNORE INTO pending VALUES (?)", ((path,) for path in paths)
             )
 
     def pending(self) -> list[str]:
-        """What the index may have been told of when this ended before its time."""
+        """Paths that the index may have got when an earlier run was killed."""
         return [path for (path,) in self._select("SELECT path FROM pending")]
 
     def keep(
@@ -476,12 +475,12 @@ class Manifest:
         gone: Sequence[str] = (),
         gone_folders: Sequence[str] = (),
         *,
-        told: bool = True,
+        indexed: bool = True,
     ) -> None:
-        """One commit: what the index was told, if it was. Folders of these files are no longer
-        known to be unchanged."""
+        """Commit one batch; `indexed` says whether the index got it. The folders of these files no
+        longer count as unchanged."""
         now = int(time.time())
-        batch = int(self._meta("batch") or 0) + told
+        batch = int(self._meta("batch") or 0) + indexed
         with self._commit():
             self._set("batch", str(batch))
             every = self._db.executemany
@@ -520,7 +519,7 @@ class Manifest:
             self._db.execute("DELETE FROM pending")
 
     def tidy(self) -> None:
-        """Forgets the oldest cuts of contents that no file has any more."""
+        """Forget the oldest cuts of contents that no file has any more."""
         with self._commit():
             self._db.execute(
                 "DELETE FROM cut WHERE digest IN (SELECT digest FROM cut WHERE digest NOT IN "
@@ -535,7 +534,7 @@ class Manifest:
         with translate_errors(self.path):
             self._db = connect(
                 self.path, Tuning(synchronous="NORMAL")
-            )  # derived: what a power cut takes is made again
+            )  # derived: what a power cut takes is rebuilt
             try:
                 self._db.pragma("journal_mode", "wal")
                 self._db.wal_autocheckpoint(1000)
@@ -591,30 +590,31 @@ class Manifest:
 
 
 def manifest_as_it_is(folder: Path) -> Manifest | None:
-    """The manifest of a data folder, whatever version made it; None where there is none."""
+    """The manifest of a data folder, whatever version made it; None if there is none."""
     return Manifest(folder, None) if (folder / DATABASE).exists() else None
 
 
 def remove_manifest(folder: Path) -> None:
-    """Takes a project's manifest from the disk."""
+    """Delete a project's manifest."""
     database = folder / DATABASE
     for path in (database, *wal_and_shm(database), folder / _LOCK):
         path.unlink(missing_ok=True)
 
 
 def stamp_of(folder: ScannedFolder, below: Mapping[str, bytes]) -> bytes:
-    """A hash of all that a folder has, by stat: its files, and the stamps of its folders. Equal
-    stamps, equal trees."""
-    told = [
+    """A hash of all stats in a folder: its files, and the stamps of its folders. Equal stamps,
+    equal trees."""
+    lines = [
         f"{name}\0{stat.size}\0{stat.mtime_ns}\0{stat.ctime_ns}\0{stat.inode}"
         for name, stat in sorted(folder.files.items())
     ]
-    told += [f"{name}/\0{stamp.hex()}" for name, stamp in sorted(below.items())]
-    return hashlib.blake2b("\n".join(told).encode(), digest_size=16).digest()
+    lines += [f"{name}/\0{stamp.hex()}" for name, stamp in sorted(below.items())]
+    return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).digest()
 
 
 def is_fresh(changed_ns: int, began: float) -> bool:
-    """So fresh at that moment that another change right behind it could not be told from it."""
+    """True if the mtime is too recent to trust: another change right after it would not show (racy
+    timestamp)."""
     coarse = changed_ns % 1_000_000_000 == 0
     return changed_ns > began * 1e9 - (_COARSE_NS if coarse else _SETTLED_NS)
 
@@ -629,7 +629,7 @@ def _codec() -> tuple[msgspec.msgpack.Encoder, msgspec.msgpack.Decoder[tuple[Chu
 
 
 def _folder_stamp(folder: Stat) -> str:
-    """A folder's size says nothing."""
+    """A folder's stat without its size, which says nothing."""
     return f"{folder.mtime_ns} {folder.ctime_ns} {folder.inode}"
 
 

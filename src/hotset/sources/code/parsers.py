@@ -1,6 +1,6 @@
 """Parsing in worker processes: a grammar that hangs or crashes costs one file its symbols, and
-nothing else. `main` is the worker: it gets texts, gives symbols and chunks, and may die of any of
-them; `Parsers` starts another one then. A worker opens no file but the grammars, and ends when a
+nothing else. `main` is the worker: it gets texts, returns symbols and chunks, and may die of any of
+them; `Parsers` then starts another one. A worker opens no file but the grammars, and ends when a
 text takes too long or when its pipe closes.
 
 Measured: of 192 pairs of a grammar and a megabyte of hostile text 29 took over six seconds or
@@ -41,7 +41,7 @@ from hotset.sources.code.symbols import (
 from hotset.text.languages import LANGUAGES, Language
 
 GRAMMARS = "grammars"
-"""Where these are unpacked, in a project's data folder."""
+"""The folder for unpacked grammars, in a project's data folder."""
 
 SECONDS = 5.0  # of processor time for one file; a megabyte of ordinary code takes a quarter of one
 _WORTH_SENDING = (
@@ -52,7 +52,7 @@ _FEW = 4  # processes; more would slow down the machine for its user
 
 
 def cutting_identity() -> str:
-    """Changes when the same text could be cut otherwise."""
+    """Changes when the same text could be cut differently."""
     return f"chunks 2, {grammar_identity()}"
 
 
@@ -60,17 +60,16 @@ def cutting_identity() -> str:
 class ParseResult:
     chunks: tuple[Chunk, ...] = ()
     symbols: tuple[CodeSymbol, ...] = ()
-    """Where they were asked for."""
+    """Only if they were requested."""
     count: int = 0
     gave_up: bool = False
     """No symbols, because the grammar crashed or took too long; the chunks are cut by lines."""
     lost: tuple[Span, ...] = ()
-    """Lines that could not be parsed, where symbols were asked for: what they define may be
-    missing."""
+    """Lines that could not be parsed, if symbols were requested: symbols in them may be missing."""
 
 
 class Parsers:
-    """Processes that are started when they are needed, and started again when they died."""
+    """Worker processes, started on demand and restarted when they die."""
 
     def __init__(
         self, grammars: Path | None = None, processes: int = 0, seconds: float = SECONDS
@@ -89,7 +88,7 @@ class Parsers:
         self._lock = threading.Lock()
         self._closed = False
         self._gave_up: dict[bytes, None] = {}
-        """Texts, by their hashes, of which a process died: asked again, the next one would."""
+        """Hashes of texts that killed a process: they would kill the next one too."""
 
     def __enter__(self) -> Self:
         return self
@@ -108,8 +107,8 @@ class Parsers:
                 self._idle.get_nowait().end()
 
     def warm(self, languages: Iterable[Language]) -> Future[None]:
-        """Starts a process and has it load these grammars while nobody waits: the first text would
-        wait 0.3 s for that."""
+        """Start a process and load these grammars in the background: the first text would wait 0.3
+        s for that."""
         questions = [ParseRequest(each.name, "") for each in languages if each.grammar]
 
         def ask_each() -> None:
@@ -119,7 +118,7 @@ class Parsers:
         return self._pool().submit(ask_each)
 
     def cut(self, text: str, language: Language) -> Future[ParseResult]:
-        """Chunks, some time later. What is short and needs no grammar is cut at once."""
+        """The chunks of a text, as a future. A short text without a grammar is cut at once."""
         if not language.grammar and len(text) < _WORTH_SENDING:
             done: Future[ParseResult] = Future()
             found = structure(text, language)
@@ -128,7 +127,7 @@ class Parsers:
         return self._pool().submit(self._ask, ParseRequest(language.name, text))
 
     def symbols(self, text: str, language: Language) -> ParseResult:
-        """What a text defines; waits for it."""
+        """The symbols of a text; blocks until they are found."""
         if not language.grammar:
             found = structure(text, language)
             return ParseResult(symbols=found, count=len(found))
@@ -177,7 +176,7 @@ class _Worker:
     """One process, asked by one thread at a time."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        # Never in the project's folder, and without it on the path: what lies there must not be
+        # Never in the project's folder, and without it on the path: files there must not be
         # imported.
         self._process = subprocess.Popen(
             command,
@@ -188,15 +187,15 @@ class _Worker:
         )
 
     def ask(self, question: ParseRequest) -> ParseReply | None:
-        """None where the process died of it."""
+        """The reply; None if the process died of the text."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             send(self._process.stdin, msgspec.msgpack.encode(question))
-            said = receive(self._process.stdout)
+            message = receive(self._process.stdout)
         except OSError:
             return None
-        return None if said is None else msgspec.msgpack.decode(said, type=ParseReply)
+        return None if message is None else msgspec.msgpack.decode(message, type=ParseReply)
 
     def end(self) -> None:
         self._process.kill()
@@ -219,7 +218,7 @@ class ParseRequest(msgspec.Struct, array_like=True, frozen=True):
 
 class ParseReply(msgspec.Struct, array_like=True, frozen=True):
     count: int
-    """Of symbols."""
+    """Number of symbols."""
     chunks: tuple[Chunk, ...] = ()
     symbols: tuple[CodeSymbol, ...] = ()
     lost: tuple[Span, ...] = ()
@@ -247,7 +246,7 @@ def send(stream: IO[bytes], message: bytes) -> None:
 
 
 def receive(stream: IO[bytes]) -> bytes | None:
-    """None at the end."""
+    """The next message; None at the end."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -268,9 +267,9 @@ def main() -> None:
         signal.setitimer(
             signal.ITIMER_PROF, seconds
         )  # of our own time: the kernel ends us, whatever a grammar is doing
-        said = answer_request(questions.decode(message), grammars)
+        reply = answer_request(questions.decode(message), grammars)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        send(sys.stdout.buffer, msgspec.msgpack.encode(said))
+        send(sys.stdout.buffer, msgspec.msgpack.encode(reply))
 
 
 if __name__ == "__main__":

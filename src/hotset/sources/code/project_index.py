@@ -1,8 +1,8 @@
-"""A project's files and its index: one process brings them in, a search catches up with changes,
+"""A project's files and its index: one process indexes them, a search catches up with changes,
 `take_out` removes them, and `unchanged` says whether there is anything to do.
 
-What makes an index takes half a second to load, and an unchanged project needs none of it: that is
-told from two databases and one look at each file. Whatever is in doubt is left to a whole run.
+The indexer takes half a second to load, and an unchanged project needs none of it: two databases
+and one stat of each file show that. In doubt a whole run decides.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ _PATIENCE = 10.0  # seconds for the indexing process to notice that consent is g
 
 
 def index_folder(folder: Path) -> Path:
-    """Where the index is, in a project's data folder."""
+    """The folder of the index, in a project's data folder."""
     return folder / FOLDER
 
 
 def below(root: Path, path: str) -> str:
-    """A path or a pattern of the project's files as their index has it: relative to the project,
-    wherever that is."""
+    """A path or pattern of the project's files as the index has it: relative to the project."""
     for start in (f"{root}/", f"{root.resolve()}/"):
         if f"{path}/".startswith(start):
             inside = path[len(start) :]
@@ -55,10 +54,10 @@ def below(root: Path, path: str) -> str:
 
 
 def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
-    """Indexes what changed since the last run, unless a process watches the files. Yields a
-    sentence about what a search has to do without.
+    """Index what changed since the last run, unless another process watches the files. Yields a
+    sentence about what the search lacks.
 
-    What takes longer than that is left to `hotset index`.
+    What takes longer than the time limit is left to `hotset index`.
     """
     from hotset.sources.code.indexer import index_project, manifest_identity  # noqa: PLC0415 - 50 ms, for this alone
 
@@ -77,8 +76,8 @@ def catch_up(root: Path, folder: Path, index: Index) -> Iterator[str]:
 
 
 def is_up_to_date(root: Path, folder: Path) -> Totals | None:
-    """What is known of the project's files, if that is all there is to know; None where something
-    is still to be done.
+    """The totals of the project's files if all of them are indexed; None if something is left to
+    do.
 
     For a process that may not index because another one does: it compares stats, and reads only
     files whose mtime is too recent to trust (racy timestamp).
@@ -95,14 +94,13 @@ def is_up_to_date(root: Path, folder: Path) -> Totals | None:
 
 
 def has_code(folder: Path) -> bool:
-    """Was anything of the project's files ever indexed, and not removed?"""
+    """True if any of the project's files are indexed."""
     return (folder / MANIFEST).exists() and index_folder(folder).exists()
 
 
 @contextmanager
 def indexing_lock(folder: Path, patience: float = 0.0) -> Iterator[None]:
-    """The right to bring the project's files into its index, held by one process at a time. Raises
-    `StoreBusy`."""
+    """The right to index the project's files, held by one process at a time. Raises `StoreBusy`."""
     lock = FileLock(private_folder(folder) / _INDEXING)
     if not lock.take(patience):
         holder = lock.holder() or "?"
@@ -117,16 +115,16 @@ def indexing_lock(folder: Path, patience: float = 0.0) -> Iterator[None]:
 
 
 def who_indexes(folder: Path) -> int | None:
-    """The process that brings the project's files into the index now, or watches them."""
+    """The process that indexes or watches the project's files now."""
     return FileLock(folder / _INDEXING).holder() or None
 
 
 def take_out(folder: Path, embedding: Embedding) -> int | None:
-    """Takes consent back and everything that was made of the project's files away: nothing of them
+    """Revoke consent and remove everything that was made from the project's files: nothing of them
     is left on the disk.
 
-    The process that had the index open and has not let go of it yet, if there is one: it does as
-    soon as it looks, or ends. Raises `StoreBusy` where the indexing process does not stop.
+    Returns the process that still has the index open, if there is one: it lets go at its next
+    access, or ends. Raises `StoreBusy` if the indexing process does not stop.
     """
     from hotset.index.database import discard_index  # noqa: PLC0415 - only removal pays for it
     from hotset.sources.code.index_consent import revoke  # noqa: PLC0415
@@ -146,7 +144,7 @@ def take_out(folder: Path, embedding: Embedding) -> int | None:
                 index.wholes(Sort.CODE)
             )  # for processes that have it open: no file is found from now on
             alone = index.fold()
-        # The index holds what was said, too; that comes back from the store.
+        # The index also holds conversations; those come back from the store.
         if not alone:
             return discard_index(index_folder(folder))
         revoke(folder, index_folder(folder))
@@ -165,10 +163,10 @@ _OTHERS = ("semble_grammars", "tree_sitter")
 def unchanged(
     root: Path, folder: Path, embedding: Embedding, stop: Callable[[], bool]
 ) -> IndexReport | None:
-    """What a run over the project would report, if nothing is to be done; None where something is,
-    or may be.
+    """The report of a run over the project if nothing is to be done; None if something is, or may
+    be.
 
-    `folder` is where hotset keeps what belongs to the project.
+    `folder` is the project's data folder.
     """
     began = time.monotonic()
     try:
@@ -181,27 +179,27 @@ def unchanged(
             ):
                 return None
             totals = manifest.totals()
-    except StoreFailed:  # a whole run makes again what cannot be read
+    except StoreFailed:  # a whole run rebuilds what cannot be read
         return None
     return IndexReport.of(totals, seconds=time.monotonic() - began)
 
 
 def settle(folder: Path, manifest: Manifest, embedding: Embedding) -> None:
-    """A whole run has ended, and all that it found is folded: the next one need not load anything
-    to see that."""
-    if said := _settled_identity(read_settled(folder / FOLDER, WATERMARK), manifest, embedding):
-        manifest.say(_SETTLED, said)
+    """Note that a whole run has ended and all its entries are folded: the next run need not load
+    anything to see that."""
+    if identity := _settled_identity(read_settled(folder / FOLDER, WATERMARK), manifest, embedding):
+        manifest.write_note(_SETTLED, identity)
 
 
 def _is_settled(folder: Path, manifest: Manifest, embedding: Embedding) -> bool:
-    said = manifest.said(_SETTLED)
-    return said is not None and said == _settled_identity(
+    identity = manifest.read_note(_SETTLED)
+    return identity is not None and identity == _settled_identity(
         read_settled(folder / FOLDER, WATERMARK), manifest, embedding
     )
 
 
 def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[], bool]) -> bool:
-    """False as well where that could not be told in time."""
+    """True if no file changed; False also if that could not be checked in time."""
     gave_up = False
 
     def is_enough() -> bool:
@@ -213,8 +211,8 @@ def _is_as_it_was(root: Path, manifest: Manifest, until: float, stop: Callable[[
 
 
 def _settled_identity(rest: SettledIndex | None, manifest: Manifest, embedding: Embedding) -> str:
-    """By what index and manifest were made, where both are at rest and of one mind; else
-    nothing."""
+    """Hash of everything that made index and manifest, if both are at rest and agree; otherwise
+    empty."""
     if (
         rest is None
         or rest.watermark != manifest.mark()
@@ -226,14 +224,13 @@ def _settled_identity(rest: SettledIndex | None, manifest: Manifest, embedding: 
         makers = "\0".join(
             (rest.made_by, embedding.url, embedding.model, str(embedding.size), *_makers())
         )
-    except OSError:  # not installed as files: nothing can be told of them without loading
+    except OSError:  # not installed as files: their versions are unknown without loading
         return ""
     return blake2b(makers.encode(), digest_size=16).hexdigest()
 
 
 def _makers() -> Iterator[str]:
-    """Whatever could make another index of the same files, by stat: to ask it for its version is to
-    load it."""
+    """Stats of all code that affects the index: to ask it for its version would be to load it."""
     for part in _PARTS:
         with os.scandir(_PACKAGE / part) as entries:
             files = sorted((each for each in entries if each.is_file()), key=lambda each: each.name)
@@ -249,7 +246,7 @@ def _stat(name: str, found: os.stat_result) -> str:
 
 
 def _is_nothing_left(root: Path, manifest: Manifest) -> bool:
-    """Raises `BadInput` where there is no such folder."""
+    """True if every file is known as it is. Raises `BadInput` if there is no such folder."""
     if manifest.unfinished or manifest.pending():
         return False
     known: set[str] = set()
@@ -266,7 +263,8 @@ def _is_nothing_left(root: Path, manifest: Manifest) -> bool:
 
 
 def _is_known(root: Root, manifest: Manifest, path: str) -> bool:
-    """By its content, where its stat was too fresh to be kept; or known not to be taken."""
+    """True if the file's content is known (its stat was too fresh to be kept), or known to be
+    skipped."""
     row = manifest.row(path)
     if row is None or not row.digest:
         return row is not None and bool(row.why)

@@ -1,9 +1,8 @@
-"""Which files a project has: every folder once, as ripgrep walks it, with .gitignore and our own
+"""Lists a project's files: every folder once, as ripgrep walks it, with .gitignore and our own
 excludes; nothing is opened.
 
-The walk is lazy and goes folder by folder, each one after what is in it: an unchanged subtree is
-known by one hash. What is not taken is counted with its reason; a folder that is left out counts
-once.
+The walk is lazy, and yields each folder after its contents: an unchanged subtree is known by one
+hash. Skipped files are counted by reason; a skipped folder counts once.
 """
 
 from __future__ import annotations
@@ -30,28 +29,28 @@ _EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class ScanLimits:
-    """What may be taken."""
+    """Limits on what is taken."""
 
     bytes: int = MOST_BYTES
-    """Of a file."""
+    """Per file."""
     files: int = 1_000_000
     hard_links: bool = False
-    """A file that has other names may be anything of this machine's; True takes it all the same."""
+    """A file with other names may be any file of this machine; True takes it all the same."""
 
 
 @dataclass(slots=True)
 class SkippedFiles:
-    """What was not taken: how many for each reason, and the first few of them."""
+    """Counts of skipped files for each reason, and the first few of them."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
-    """By path, as people may see it."""
+    """Paths, printable."""
 
     def add(self, path: str, why: str) -> None:
         self.more(why, 1, (shown(path),))
 
     def more(self, why: str, times: int, examples: Iterable[str]) -> None:
-        """So many others, of which these are the first."""
+        """Add `times` more, of which these are the first."""
         self.counts[str(why)] += times
         some = self.examples.setdefault(str(why), [])
         if len(some) < _EXAMPLES:
@@ -64,30 +63,30 @@ class SkippedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ScannedFolder:
-    """A folder, told after all that is in it."""
+    """A folder, yielded after everything in it."""
 
     path: str
     """Below the root, with slashes; empty for the root."""
     files: Mapping[str, Stat]
     """By name."""
     folders: tuple[str, ...]
-    """Names of those that were walked."""
+    """Names of the subfolders that were walked."""
     stat: Stat
-    """Its own, from before it was walked."""
+    """The folder's own stat, from before it was walked."""
     left_out: SkippedFiles
-    """What of it was not taken, or that it could not be looked into."""
+    """What of it was skipped, or that it could not be read."""
 
 
 def scan(
     root: Root, tally: SkippedFiles, limits: ScanLimits | None = None, under: str | None = None
 ) -> Iterator[ScannedFolder]:
-    """Folders from the inside out, the root last. With `under`: that one folder alone, without what
-    is in its folders."""
+    """Folders from the inside out, the root last. With `under`: that one folder only, without its
+    subfolders."""
     return _Walk(root, tally, limits or ScanLimits()).folders(under)
 
 
 class _Walk:
-    """The walker asks about each entry that no ignore file excludes; files are noted and only
+    """The walker asks about each entry that no ignore file excludes; files are recorded and only
     folders let through."""
 
     def __init__(self, root: Root, tally: SkippedFiles, limits: ScanLimits) -> None:
@@ -96,8 +95,8 @@ class _Walk:
         self._tally = tally
         self._limits = limits
         self._count = 0
-        self._open: dict[str, _Open] = {}
-        """The folders from the root to where the walk is, by path on this machine."""
+        self._open: dict[str, _OpenFolder] = {}
+        """The folders from the root to the current one, by absolute path."""
 
     def folders(self, under: str | None) -> Iterator[ScannedFolder]:
         from rignore import walk  # noqa: PLC0415 - 5 ms that only a scan should pay
@@ -123,7 +122,7 @@ class _Walk:
         if rules.unsayable:
             settings["overrides"] = [f"!{each}" for each in sorted(rules.unsayable)]
         try:
-            self._open[start] = _Open(under or "", Stat.of(os.lstat(start)))
+            self._open[start] = _OpenFolder(under or "", Stat.of(os.lstat(start)))
         except OSError:
             return
         for path in _walked_paths(iter(walk(Path(start), **settings))):
@@ -131,8 +130,8 @@ class _Walk:
         yield from self._closed("", under)
 
     def _leave_out(self, path: Path) -> bool:
-        """Called for each entry before the walker looks into it. True for whatever it need not
-        bring."""
+        """Called for each entry before the walker enters it. True if the walker need not yield
+        it."""
         text = str(path)
         parent, _, name = text.rpartition("/")
         folder = self._open[parent]
@@ -149,7 +148,7 @@ class _Walk:
             why = self._folder_refused(text, name, found)
             if why is None:
                 folder.folders.append(name)
-                self._open[text] = _Open(inside, Stat.of(found))
+                self._open[text] = _OpenFolder(inside, Stat.of(found))
                 return False
         else:
             why = self._file_refused(name, found)
@@ -160,7 +159,7 @@ class _Walk:
         self._note(folder, inside, why)
         return True
 
-    def _note(self, folder: _Open, path: str, why: Why) -> None:
+    def _note(self, folder: _OpenFolder, path: str, why: Why) -> None:
         self._tally.add(path, why)
         folder.left_out.add(path, why)
 
@@ -192,8 +191,8 @@ class _Walk:
         )
 
     def _closed(self, now: str, under: str | None) -> Iterator[ScannedFolder]:
-        """Folders that the walk has left, now that it is at this one, which it asked about a moment
-        ago."""
+        """Folders that the walk has left, now that it is at `now`, which it has just asked
+        about."""
         for path in reversed(list(self._open)):
             if path == now:
                 continue
@@ -206,9 +205,9 @@ class _Walk:
                     folder.path, folder.files, tuple(folder.folders), folder.stat, folder.left_out
                 )
 
-    def _count_ignored(self, path: str, folder: _Open) -> None:
-        """What stands in a folder and was never asked about, an ignore file excludes; or the walker
-        cannot say its name."""
+    def _count_ignored(self, path: str, folder: _OpenFolder) -> None:
+        """Count the entries of a folder that the walker never asked about: an ignore file excludes
+        them, or their names are not UTF-8."""
         try:
             with os.scandir(path) as entries:
                 unseen = [each.name for each in entries if each.name not in folder.seen]
@@ -222,7 +221,7 @@ class _Walk:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenFolder:
     path: str
     stat: Stat
     files: dict[str, Stat] = field(default_factory=dict)
@@ -232,7 +231,7 @@ class _Open:
 
 
 def _walked_paths(walker: Iterator[Path]) -> Iterator[Path]:
-    """What the walker finds. What it cannot look into it says once, and goes on; `_count_ignored`
+    """The walker's paths. It reports once what it cannot enter, and continues; `_count_ignored`
     counts that."""
     while True:
         try:
@@ -251,24 +250,23 @@ def _reason_unseen(name: str) -> Why:
 
 @dataclass(slots=True)
 class _Rules:
-    """What the walker would read before it asks anything."""
+    """The ignore files that the walker would read before it asks anything."""
 
     strange: str = ""
-    """An ignore file at which it would wait for ever, being a pipe, or read for ever, being a
-    device."""
+    """An ignore file at which it would wait forever (a pipe) or read forever (a device)."""
     points_elsewhere: bool = False
-    """A `.git` that is a file leads to a folder, and that to another: anywhere. What they exclude
-    is not looked up then."""
+    """A `.git` that is a file leads to a folder, and that to another: anywhere. Their excludes are
+    then not read."""
     unsayable: set[str] = field(default_factory=set)
-    """Patterns of names that are no UTF-8: the walker cannot ask about these, and would complain of
-    each on stderr."""
+    """Patterns of names that are not UTF-8: the walker cannot ask about them, and would complain
+    about each on stderr."""
 
 
 def _ignore_files(start: str, root: str, *, below: bool) -> _Rules:
-    """A look at every ignore file before the walk: the walker reads those of folders, too, that it
-    is told to leave out.
+    """Checks every ignore file before the walk: the walker also reads those of folders that it then
+    leaves out.
 
-    Where one is strange, nothing is walked until a person has looked at it.
+    If one is strange, nothing is walked until a person has looked at it.
     """
     rules = _Rules()
     waiting = [start]
@@ -313,8 +311,8 @@ _MAGIC = re.compile(r"[*?\[\]{}\\!\s]")
 
 
 def _pattern(name: str) -> str:
-    """A glob for this name, in which each byte that cannot be said is any that is no ASCII, and
-    each digit any digit."""
+    """A glob for this name: undecodable bytes match any non-ASCII byte, and each digit any
+    digit."""
     return re.sub("[0-9]", "[0-9]", _UNSAYABLE.sub(_NO_ASCII, _MAGIC.sub("?", name))).replace(
         _NO_ASCII, "[!\x01-\x7f]"
     )
@@ -324,8 +322,7 @@ _NO_ASCII = "\0"
 
 
 def _is_fine(path: str, root: str) -> bool:
-    """An ignore file that is missing, or a file of moderate size that does not lie outside of the
-    root."""
+    """True if an ignore file is missing, or a regular file of moderate size inside of the root."""
     try:
         found = os.lstat(path)
         if stat.S_ISLNK(found.st_mode):
@@ -340,19 +337,19 @@ def _is_fine(path: str, root: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPath:
-    """What a scan would not bring."""
+    """A path that a scan would skip, and why."""
 
     path: str
     why: Why
 
 
 def left_out(root: Root, path: str, limits: ScanLimits | None = None) -> SkippedPath | None:
-    """The first part of a path that a scan would not bring, and why; None for a file or folder that
-    it would.
+    """The first part of a path that a scan would skip, and why; None for a file or folder that it
+    would take.
 
-    Each folder on the way is walked by itself, by the rules of every scan. What a scan never meets
-    is gone, also where a disk would open it under another spelling. Raises `NotTaken` for what is
-    no path below the root.
+    Each folder on the way is scanned by itself, by the usual rules. A name that no scan finds is
+    gone, even if the disk would open it under another spelling. Raises `NotTaken` if it is no path
+    below the root.
     """
     above = ""
     parts = parts_of(path)
@@ -371,7 +368,7 @@ def left_out(root: Root, path: str, limits: ScanLimits | None = None) -> Skipped
 
 
 class _WatchedPath(SkippedFiles):
-    """Remembers why one path was not taken, or that nothing is."""
+    """Records why one path was skipped, or that everything is."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -393,8 +390,8 @@ EXCLUDED_FOLDERS = word_set("""
 """)
 
 _OUTPUT = word_set("build dist out target coverage")
-"""Names that people use for sources too: such a folder is output only beside the file of the tool
-that fills it."""
+"""Names that are used for sources, too: such a folder is output only if the file of a build tool is
+beside it."""
 _TOOLS = word_set(
     "package.json pom.xml build.gradle build.gradle.kts Cargo.toml setup.py pyproject.toml "
     "CMakeLists.txt"
@@ -420,7 +417,7 @@ _NO_TEXT = word_set("""
 
 
 def folder_left_out(name: str, path: str) -> bool:
-    """`path` is where it is on this machine."""
+    """True if the folder is excluded; `path` is its absolute path."""
     if name in EXCLUDED_FOLDERS or name.endswith(".egg-info"):
         return True
     parent = path.removesuffix(f"/{name}")

@@ -1,7 +1,7 @@
 """Code as a source: files that a model is about to need, offered before it asks, and search.
 
 An offer that is taken is judged later by what the model did: it copied from it, asked for the whole
-of it, or neither.
+file, or neither.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from hotset.window.arguments import spoken
 from hotset.window.prefetch import Judged, Prompt, Verdict, candidates, judge, queries
 
 PREFETCHED, JUDGED = "Prefetched", "PrefetchJudged"
-"""Events: what was offered, and what became of each part of it."""
+"""Event names: an offer was made; a part of one was judged."""
 
 _THREADS = 2
 _RACE_SECONDS = 0.2
-"""Of a search beside a client's tools: as long as the index takes for all that it can do."""
+"""Time of a search beside a client's tools: as long as the index takes for a full search."""
 
 _MOST_OPEN = 256
 """Offers that wait for their verdict."""
@@ -49,6 +49,8 @@ class _Race:
 
 
 class CodeSource(Source):
+    """Offers excerpts of the project's files, and searches them."""
+
     name = "code"
 
     def __init__(
@@ -58,16 +60,16 @@ class CodeSource(Source):
         monotonic: Callable[[], float] = time.monotonic,
         patience: float = 1.0,
     ) -> None:
-        """`index` gives it once it is open."""
+        """`index` returns the index once it is open."""
         self._index = index
         self._is_off = knobs.mode is Prefetching.OFF
         self._monotonic = monotonic
         self._patience = patience
         self._pool = DeadlinePool(_THREADS, "hotset-prefetch")
         self._races: Lru[Chain, _Race] = Lru(count=_MOST_OPEN)
-        """By the reply whose calls are being run."""
+        """Keyed by the reply whose calls are running."""
         self._open: Lru[Chain, tuple[Candidate, ...]] = Lru(count=_MOST_OPEN)
-        """What was taken and has no verdict yet, by the message behind which it stands."""
+        """Taken offers without a verdict, keyed by the message they follow."""
 
     def is_quiet(self, *, opens: bool) -> bool:
         del opens
@@ -105,16 +107,16 @@ class CodeSource(Source):
         return events
 
     def heard(self, end: TurnEnd) -> Sequence[Deposit]:
-        """A reply with calls has left: what they will want next is looked for while they run."""
+        """Search for what a reply's tool calls will need next, while the client runs them."""
         knobs, index = end.scene.knobs.prefetch, self._index()
-        said = [part for message in end.reply.messages for part in message.parts]
-        calls = [part for part in said if part.kind.family is Kind.TOOL_CALL]
-        chains = [each.chain for each in end.said if not each.message.aside]
+        parts = [part for message in end.reply.messages for part in message.parts]
+        calls = [part for part in parts if part.kind.family is Kind.TOOL_CALL]
+        chains = [each.chain for each in end.reply_links if not each.message.aside]
         if self._is_off or not knobs.racing or index is None or not calls or not chains:
             return ()
-        told = [part.content for part in said if part.kind is Kind.RESPONSE]
+        texts = [part.content for part in parts if part.kind is Kind.RESPONSE]
         words = [
-            *(each.decode("utf-8", "replace") for each in told),
+            *(each.decode("utf-8", "replace") for each in texts),
             *(spoken(call.content) for call in calls),
         ]
         asked = Prompt("\n".join(words), end.scene.now)
@@ -125,7 +127,7 @@ class CodeSource(Source):
         return ()
 
     def find(self, query: Query) -> SourceHits:
-        """Stretches of the project's files."""
+        """Hits in the project's files."""
         from hotset.sources.code.code_search import find_code  # noqa: PLC0415 - the index's analysis
 
         index = self._index()
@@ -136,7 +138,7 @@ class CodeSource(Source):
 
     @property
     def busy(self) -> bool:
-        """Something is being looked for."""
+        """True while a search runs."""
         return self._pool.busy
 
     async def close(self) -> None:
@@ -164,7 +166,7 @@ class CodeSource(Source):
                 for part in each.message.parts
                 if part.kind.family is Kind.TOOL_CALL
             ]
-            retrieved = _retrieved(
+            retrieved = _find_retrieved(
                 every, [hidden[each.chain] for each in links[at:] if each.chain in hidden]
             )
             verdicts = [(each, judge(each, actions, retrieved)) for each in every]
@@ -183,7 +185,7 @@ class CodeSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Prefetches:
-    """Counts of what was offered and what became of it, from events."""
+    """Counts of offers and their verdicts, from events."""
 
     offered: int = 0
     """Excerpts and hints."""
@@ -192,7 +194,7 @@ class Prefetches:
     expanded: int = 0
     wasted: int = 0
     saved: int = 0
-    """Tokens of excerpts from which an action copied before any had read their file."""
+    """Tokens of excerpts that an action copied from before any action had read their file."""
 
     def after(self, event: Event) -> Prefetches:
         detail = event.detail
@@ -256,13 +258,14 @@ def _entry(offered: Candidate) -> Entry:
 
 
 def _name(offered: Candidate) -> str:
-    """An entry's id may have a path in it, which is content."""
+    """A hash of an entry's id: the id may contain a path, which is content."""
     id = _entry(offered).id
     return blake2b(id.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
-def _retrieved(every: Collection[Candidate], hidden: Collection[Hidden]) -> frozenset[str]:
-    """Which of these the model asked for: its calls of our tools stand among what is hidden."""
+def _find_retrieved(every: Collection[Candidate], hidden: Collection[Hidden]) -> frozenset[str]:
+    """The offered files that the model asked for: its calls of our tools are among the hidden
+    messages."""
     raws = [raw for row in hidden for raw in (*row.before, row.instead)]
     wholes = {_entry(each).whole for each in every}
     return frozenset(

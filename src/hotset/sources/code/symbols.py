@@ -1,4 +1,4 @@
-"""What a file defines: symbols with their scopes, signatures, lines and comments, as far as its
+"""Finds the symbols of a file with their scopes, signatures, lines and comments, as far as its
 text can be parsed.
 
 A grammar is foreign machine code over foreign text: it can take very long (a megabyte of brackets:
@@ -31,7 +31,7 @@ FEW_KEYS = 20  # in a key of settings; an outline with more of them is a copy of
 _LONGEST_SIGNATURE = 200  # characters; the arguments of nearly every function fit
 _LONGEST_NAME = 120
 _LONGEST_DOC = 400
-_MOST_LOST = 20  # stretches; what is broken in more places than that is told by the first of them
+_MOST_LOST = 20  # stretches; of more only the first are listed
 _MOST_COMMENT_LINES = 60  # above a definition; a licence's text is longer and belongs to the file
 _SPACES = re.compile(r"\s+")
 _INVISIBLE = re.compile(
@@ -67,7 +67,7 @@ _WITHOUT_BODY = frozenset(
 )
 """Nodes that are nothing but a signature, over however many lines."""
 _KEYWORDS = {"type_spec": "type", "type_alias": "type", "const_spec": "const", "var_spec": "var"}
-"""Of Go, where the word stands in front of several of them."""
+"""Go keywords that can precede a group of declarations."""
 _HOLD_METHODS = ("class", "object", "impl", "trait", "struct", "interface", "protocol", "enum")
 
 
@@ -76,13 +76,13 @@ class CodeSymbol:
     name: str
     kind: str
     scope: tuple[str, ...]
-    """Names of what it stands in, outermost first."""
+    """Names of the enclosing symbols, outermost first."""
     signature: str
     first: int
     """Its first line, from 1, with the comment and the decorators above it."""
     last: int
     doc: str = ""
-    """What its comment or docstring says, in one line."""
+    """Its comment or docstring, in one line."""
 
     @property
     def qualified(self) -> str:
@@ -92,9 +92,9 @@ class CodeSymbol:
 @dataclass(frozen=True, slots=True)
 class DefinedSymbols:
     symbols: tuple[CodeSymbol, ...] = ()
-    """In their order; outer ones in front of what they contain."""
+    """In order; outer ones before what they contain."""
     lost: tuple[Span, ...] = ()
-    """Lines that the grammar could not make sense of: what they define may be missing."""
+    """Lines that the grammar could not parse: symbols in them may be missing."""
 
 
 def symbols(text: str, language: Language, grammars: Path | None = None) -> DefinedSymbols:
@@ -126,28 +126,28 @@ def symbols(text: str, language: Language, grammars: Path | None = None) -> Defi
     placed = sorted(
         (each for each in found.values() if each.kind), key=lambda each: (each.start, -each.end)
     )
-    told = tuple(_build_symbols(placed, text.removesuffix("\n").split("\n"), source, language))
-    return DefinedSymbols(told, lost)
+    defined = tuple(_build_symbols(placed, text.removesuffix("\n").split("\n"), source, language))
+    return DefinedSymbols(defined, lost)
 
 
-def _match_query(root: Node, query: Query) -> dict[int, _Found]:
-    """By where their names begin; no more than one beyond the most."""
+def _match_query(root: Node, query: Query) -> dict[int, _SymbolMatch]:
+    """Matches, by where their names begin; at most one more than the limit."""
     from tree_sitter import QueryCursor  # noqa: PLC0415 - as above
 
-    found: dict[int, _Found] = {}
+    found: dict[int, _SymbolMatch] = {}
     for _, captured in QueryCursor(query).matches(root):
-        found.setdefault(captured["name"][0].start_byte, _Found()).add(captured)
+        found.setdefault(captured["name"][0].start_byte, _SymbolMatch()).add(captured)
         if len(found) > MOST_SYMBOLS:
             break
     return found
 
 
 def _keys_of_small_groups(
-    outer: Iterable[_Found], inner: Mapping[int, _Found]
-) -> dict[int, _Found]:
-    """Those that are in company of a few: settings of one thing, and not the entries of a table."""
+    outer: Iterable[_SymbolMatch], inner: Mapping[int, _SymbolMatch]
+) -> dict[int, _SymbolMatch]:
+    """Keys in small groups: settings of one thing, not the entries of a table."""
     places = sorted(inner)
-    kept: dict[int, _Found] = {}
+    kept: dict[int, _SymbolMatch] = {}
     for each in outer:
         inside = places[bisect_left(places, each.start) : bisect_left(places, each.end)]
         if len(inside) <= FEW_KEYS:
@@ -156,7 +156,7 @@ def _keys_of_small_groups(
 
 
 def _lost_lines(root: Node) -> tuple[Span, ...]:
-    """Lines of what is no part of the grammar, merged, the first ones."""
+    """The first stretches of lines that do not fit the grammar, merged."""
     spans: list[Span] = []
     waiting = [root] if root.has_error else []
     while waiting and len(spans) < _MOST_LOST:
@@ -180,14 +180,13 @@ def _mend_source(source: bytes, language: Language) -> bytes:
     """The same text at the same places, without what a grammar is known to stumble over.
 
     Kotlin's wants a line's end in front of a bracket that closes a body: `object { val a = 1 }`
-    loses all that stands behind it.
+    loses all that follows it.
     """
     return _UNENDED.sub(rb"\1;", source) if language.name == "kotlin" else source
 
 
 def visible(text: str, most: int) -> str:
-    """On one line, without characters that are not seen or that turn the order of others, and not
-    too long."""
+    """The text on one line, clipped, without invisible or order-changing characters."""
     flat = _SPACES.sub(" ", _INVISIBLE.sub("", text[: 4 * most])).strip()
     return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
 
@@ -204,8 +203,8 @@ _Bytes = tuple[int, int]
 
 
 @dataclass(slots=True)
-class _Found:
-    """What the patterns say of one symbol.
+class _SymbolMatch:
+    """What the patterns found for one symbol.
 
     Only places are kept, never nodes: going from a node to its parent costs a walk from the root
     each time.
@@ -214,22 +213,22 @@ class _Found:
     kind: str = ""
     node: str = ""
     start: int = 0
-    """With all that belongs to it; so are `end`, `first` and `last`."""
+    """First byte of all that belongs to it; `end`, `first` and `last` also include all of it."""
     end: int = 0
     first: int = 0
     last: int = 0
     begin: int = 0
-    """Of the definition itself."""
+    """First byte of the definition itself."""
     stop: int = 0
     spans: dict[str, _Bytes] = field(default_factory=dict)
-    """Of its name, its body, its docstring, its receiver."""
+    """Ranges of its name, its body, its docstring, its receiver."""
     owners: tuple[_Bytes, ...] = ()
-    """Of the names in front of its own: `Api` in `Api::open`."""
+    """Ranges of the names before its own: `Api` in `Api::open`."""
 
     def add(self, captured: Mapping[str, Sequence[Node]]) -> None:
         for what, (node, *_) in captured.items():
             if what == "name":
-                self.owners, self.spans[what] = _declared(node)
+                self.owners, self.spans[what] = _find_declarator(node)
                 continue
             if what in ("body", "doc", "receiver"):
                 self.spans[what] = (node.start_byte, node.end_byte)
@@ -248,8 +247,8 @@ class _Found:
                 self.last = max(self.first, end.row + 1 if end.column else end.row)
 
     def _is_better(self, kind: str, node: Node) -> bool:
-        """What is a variable and a function is a function; of two nodes that make it a variable the
-        outer one is all of it."""
+        """True if `other` describes it better: a function beats a variable, and of two variable
+        nodes the outer one wins."""
         if kind == self.kind == "variable":
             return node.end_byte - node.start_byte > self.stop - self.begin
         return self.kind in ("", "variable")
@@ -259,8 +258,9 @@ class _Found:
         return source[start : min(end, start + 4 * most)].decode("utf-8", "replace")
 
 
-def _declared(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
-    """In C a name stands inside of declarators, and behind the names of what it belongs to."""
+def _find_declarator(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
+    """The ranges of the owners and of the name: in C a name is inside of declarators, after its
+    scopes."""
     owners: list[_Bytes] = []
     inner: Node | None = node
     while inner is not None:
@@ -282,9 +282,9 @@ def _declared(node: Node) -> tuple[tuple[_Bytes, ...], _Bytes]:
 
 
 def _build_symbols(
-    found: Sequence[_Found], lines: Sequence[str], source: bytes, language: Language
+    found: Sequence[_SymbolMatch], lines: Sequence[str], source: bytes, language: Language
 ) -> Iterator[CodeSymbol]:
-    """Scopes come from what contains what."""
+    """The symbols, with scopes by containment."""
     defined = {_name(each, source) for each in found if each.node == "function_definition"}
     around: list[tuple[int, str, str]] = []
     floor = 0  # the last line of which something else is known to begin or end there
@@ -293,12 +293,12 @@ def _build_symbols(
             around.pop()
         name = _name(each, source)
         in_a_class = bool(around) and around[-1][2] in _HOLD_METHODS
-        is_said_again = (
+        is_repeated = (
             each.node == "declaration"
             and not in_a_class
             and (name in defined or _in_a_body(around))
         )
-        if not name or is_said_again:
+        if not name or is_repeated:
             continue
         scope = tuple(outer[1] for outer in around)
         if receiver := _RECEIVER.match(each.text("receiver", source, _LONGEST_NAME)):
@@ -328,11 +328,12 @@ def _build_symbols(
 
 
 def _in_a_body(around: Sequence[tuple[int, str, str]]) -> bool:
-    """There, `Lock held(mutex);` looks like a function that is declared."""
+    """True inside of a function body, where `Lock held(mutex);` looks like a function
+    declaration."""
     return bool(around) and around[-1][2] in ("function", "method")
 
 
-def _name(each: _Found, source: bytes) -> str:
+def _name(each: _SymbolMatch, source: bytes) -> str:
     text = each.text("name", source, _LONGEST_NAME)
     if each.node in ("impl_item", "type_alias_statement"):
         text = re.split(r"[<\[]", text, maxsplit=1)[0]  # without its type arguments
@@ -341,7 +342,7 @@ def _name(each: _Found, source: bytes) -> str:
     return visible(text.strip("\"'` \n*&"), _LONGEST_NAME)
 
 
-def _signature(each: _Found, source: bytes) -> str:
+def _signature(each: _SymbolMatch, source: bytes) -> str:
     body = each.spans.get("body")
     end = body[0] if body is not None and body[0] > each.begin else each.stop
     text = source[each.begin : min(end, each.begin + 4 * _LONGEST_SIGNATURE)].decode(
@@ -374,15 +375,15 @@ def _above(lines: Sequence[str], first: int, floor: int, marks: tuple[str, ...])
     return top
 
 
-def _doc(each: _Found, above: Sequence[str], source: bytes) -> str:
+def _doc(each: _SymbolMatch, above: Sequence[str], source: bytes) -> str:
     if "doc" in each.spans:
         return visible(_QUOTES.sub("", each.text("doc", source, _LONGEST_DOC)), _LONGEST_DOC)
-    said = (
+    comments = (
         _COMMENT_MARKS.sub("", line)
         for line in above
         if not line.lstrip().startswith(("@", "#[", "["))
     )
-    return visible(" ".join(said), _LONGEST_DOC)
+    return visible(" ".join(comments), _LONGEST_DOC)
 
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:\s+(.*?))?(?:\s+#*)?\s*$")
@@ -417,7 +418,7 @@ def structure(text: str, language: Language) -> tuple[CodeSymbol, ...]:
 
 
 def has_symbols(language: Language) -> bool:
-    """Has a file of this language symbols or sections that can be told?"""
+    """True if files of this language can have symbols or sections."""
     return bool(language.grammar) or language.name in _FINDERS
 
 
@@ -449,7 +450,7 @@ def _spans(
 
 
 def _comment_above(lines: Sequence[str], line: int, marks: tuple[str, ...]) -> int:
-    """What stands further in or out is about something else."""
+    """The comment right above, at the same indentation: any other is about something else."""
     margin = _indent(lines[line - 1])
     while (
         marks
@@ -488,7 +489,7 @@ def _headings(lines: Sequence[str]) -> Iterator[_Mark]:
 
 
 def _front_matter(lines: Sequence[str]) -> int:
-    """How many lines of settings stand in front of a document."""
+    """Number of lines of front matter before a document."""
     if lines[0].rstrip() != "---":
         return 0
     return next(
@@ -496,7 +497,7 @@ def _front_matter(lines: Sequence[str]) -> int:
     )
 
 
-def _underlined(lines: Sequence[str]) -> Iterator[_Mark]:
+def _underlined_headings(lines: Sequence[str]) -> Iterator[_Mark]:
     """reStructuredText: the first kind of underline is the outermost."""
     depths: dict[str, int] = {}
     for number, (title, line) in enumerate(pairwise(lines), 1):
@@ -554,7 +555,7 @@ def _tables(lines: Sequence[str]) -> Iterator[_Mark]:
 
 _FINDERS: Mapping[str, Callable[[Sequence[str]], Iterator[_Mark]]] = {
     "markdown": _headings,
-    "rst": _underlined,
+    "rst": _underlined_headings,
     "yaml": _yaml_keys,
     "toml": _tables,
     "ini": _tables,
@@ -573,8 +574,8 @@ _HAVE_BODIES = ("function", "procedure", "trigger")
 
 
 def with_statements(text: str, found: DefinedSymbols) -> DefinedSymbols:
-    """Adds what the grammar lost. What it made of the lines that it lost, it may have put together
-    wrongly, and is not taken."""
+    """The symbols, with the statements that the grammar lost. Symbols from lost lines may be wrong,
+    and are dropped."""
     lines = text.removesuffix("\n").split("\n")
     kept = [
         each
@@ -590,16 +591,16 @@ def with_statements(text: str, found: DefinedSymbols) -> DefinedSymbols:
         for each in kept
         if not any(one.first <= each.first and each.last <= one.last for one in added)
     ]
-    told = sorted((*kept, *added), key=lambda each: (each.first, -each.last))
+    merged = sorted((*kept, *added), key=lambda each: (each.first, -each.last))
     seen = {number for each in added for number in range(each.first, each.last + 1)}
     return DefinedSymbols(
-        tuple(told),
+        tuple(merged),
         tuple(span for span in found.lost if not seen.issuperset(range(span[0], span[1] + 1))),
     )
 
 
 def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSymbol]:
-    """Each begins at a line's beginning; what stands further in is part of another one."""
+    """Statements, each starting at the beginning of a line; an indented one is part of another."""
     starts = [number for number, line in enumerate(lines, 1) if _STATEMENT.match(line)]
     covered = {number for first, last in known for number in range(first, last + 1)}
     for start, behind in zip(starts, [*starts[1:], len(lines) + 1], strict=True):
@@ -627,7 +628,8 @@ def _statements(lines: Sequence[str], known: Sequence[Span]) -> Iterator[CodeSym
 
 
 def _last_line(lines: Sequence[str], start: int, behind: int, *, has_body: bool) -> int:
-    """Where its last line is: where it says so; otherwise in front of the next statement."""
+    """The last line of a statement: where it ends by itself; otherwise before the next
+    statement."""
     quoted = 0
     for number in range(start, behind):
         quoted += len(_QUOTED_BODY.findall(lines[number - 1]))

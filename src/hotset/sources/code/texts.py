@@ -1,5 +1,5 @@
-"""A file's bytes as text: decoded, its lines ended alike, its secrets sealed. The one place where
-content becomes searchable."""
+"""A file's bytes as text: decoded, line ends unified, secrets sealed. The one place where content
+becomes searchable."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hotset.text.charset import decode
 from hotset.text.languages import language_of
 
 VERSION = 2
-"""Of how bytes become text, and of what is taken for text that people wrote. A change that takes
-more, or less, counts it up."""
+"""Version of the rules by which bytes become text, and of what counts as written by people. Any
+change of either increments it."""
 
 _MINIFIED_FROM = 5000  # characters; what is shorter costs nothing
 _MINIFIED_LINE = 400  # characters of a line on average; hand-written code has 30 to 40
@@ -32,7 +32,7 @@ def read_text(
 
 
 def decode_text(path: str, data: bytes) -> str:
-    """Text with `\\n` behind each line. Raises `NotTaken`."""
+    """Text with `\\n` after each line. Raises `NotTaken`."""
     text = decode(data)
     if text is None:
         raise NotTaken(path, Why.BINARY)
@@ -40,7 +40,7 @@ def decode_text(path: str, data: bytes) -> str:
 
 
 def refuse_machine_made(path: str, text: str) -> None:
-    """Raises `NotTaken` for what no person wrote or will read. It can still be read by its name."""
+    """Raises `NotTaken` for generated or minified files. They can still be read by their name."""
     if not text.strip():
         raise NotTaken(path, Why.EMPTY)
     language = language_of(path, text).name
@@ -56,7 +56,8 @@ def refuse_machine_made(path: str, text: str) -> None:
 
 _WITHIN = 2000  # characters in which generators say so
 _PROSE = frozenset({"markdown", "rst"})
-"""Where `#` begins a heading and `*` a point: only comments that are not rendered count."""
+"""Languages in which `#` begins a heading and `*` a list item: only comments that are not rendered
+count."""
 
 _LINE = re.compile(r"(?://|#|--|;|%|\*|!|\.\.|REM\b|@REM\b|')[/#!*;%-]*")
 _OF_PROSE = re.compile(r"\.\.|\[//\]: #")
@@ -64,7 +65,7 @@ _BLOCKS = (("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("(*", "*)"), ("<#", "#>
 _BLOCKS_OF_PROSE = (("<!--", "-->"),)
 _DOCSTRING = re.compile(r"[rRuU]?(\"\"\"|''')")
 _PREAMBLE = re.compile(r"<\?|<!doctype|[\"']use \w+[\"']|@charset", re.IGNORECASE)
-"""What has to stand before the first comment of a file."""
+"""What must come before the first comment of a file."""
 
 _MARKED = re.compile(
     (
@@ -99,8 +100,8 @@ _BOTH = re.compile(
 
 
 def is_generated(text: str, language: str) -> bool:
-    """By the comments before the first line of anything else; in a docstring both sentences, each
-    beginning a line."""
+    """True if the comments before the first line of code say so; a docstring must contain both
+    sentences, each at the start of a line."""
     comments, docstring = _head(text[:_WITHIN], language)
     if any(_MARKED.match(line) or _SAYS_ALL.match(line) or _BOTH.match(line) for line in comments):
         return True
@@ -110,24 +111,28 @@ def is_generated(text: str, language: str) -> bool:
 
 
 def _head(text: str, language: str) -> tuple[list[str], list[str]]:
-    """What the comments at a file's beginning say, line by line, and what its docstring does."""
+    """The lines of the comments at a file's beginning, and those of its docstring."""
     prose = language in _PROSE
     comments: list[str] = []
     docstring: list[str] = []
     lines = iter(text.split("\n"))
     for line in lines:
-        said = line.strip()
-        if not said or _PREAMBLE.match(said):
+        stripped = line.strip()
+        if not stripped or _PREAMBLE.match(stripped):
             continue
         if block := next(
-            (each for each in (_BLOCKS_OF_PROSE if prose else _BLOCKS) if said.startswith(each[0])),
+            (
+                each
+                for each in (_BLOCKS_OF_PROSE if prose else _BLOCKS)
+                if stripped.startswith(each[0])
+            ),
             None,
         ):
-            comments += _until(block[1], said.removeprefix(block[0]), lines)
-        elif mark := (_OF_PROSE if prose else _LINE).match(said):
-            comments.append(_bare(said[mark.end() :]))
-        elif language == "python" and (quote := _DOCSTRING.match(said)):
-            docstring += _until(quote[1], said[quote.end() :], lines)
+            comments += _until(block[1], stripped.removeprefix(block[0]), lines)
+        elif mark := (_OF_PROSE if prose else _LINE).match(stripped):
+            comments.append(_bare(stripped[mark.end() :]))
+        elif language == "python" and (quote := _DOCSTRING.match(stripped)):
+            docstring += _until(quote[1], stripped[quote.end() :], lines)
             break
         else:
             break
@@ -135,14 +140,14 @@ def _head(text: str, language: str) -> tuple[list[str], list[str]]:
 
 
 def _until(end: str, first: str, lines: Iterator[str]) -> Iterator[str]:
-    """The lines of a block, without what draws its frame."""
-    said = first
+    """The lines of a block comment, without its frame."""
+    line = first
     while True:
-        inside, closed, _ = said.partition(end)
+        inside, closed, _ = line.partition(end)
         yield _bare(inside)
         if closed or (following := next(lines, None)) is None:
             return
-        said = following
+        line = following
 
 
 def _bare(line: str) -> str:

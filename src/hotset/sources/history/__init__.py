@@ -1,7 +1,7 @@
-"""History: the pages of the store, brought into the index, found again, and read back in slices.
+"""The pages of the store: brought into the index, found again, and read back in slices.
 
-`pages` reads pages and makes them entries of the index, `search` finds pages by a query or by what
-a call names, and `answers` writes what a model reads.
+`pages` reads pages and makes them entries of the index, `page_search` finds pages by a query or by
+what a call names, and `answers` writes what a model reads.
 """
 
 from hotset.sources.history.page_search import PageHit, PageHits, find

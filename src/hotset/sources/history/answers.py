@@ -1,8 +1,5 @@
-"""Answers from pages: slices of what is kept, marked as data, within a budget of tokens.
-
-They raise `NothingFound` where a model asks for the wrong thing: its message says what to ask
-instead.
-"""
+"""Answers from pages: slices, marked as data, within a token budget. They raise `NothingFound` if a
+model asks for the wrong thing: the message says what to ask instead."""
 
 from __future__ import annotations
 
@@ -82,8 +79,8 @@ class AnswerParts:
 
 
 def fit_answer(parts: AnswerParts, most: int, count: Count) -> Retrieved:
-    """Head, body and note in `most` tokens; where they are too long together, first the note gives
-    way, then the body."""
+    """Head, body and note in `most` tokens; if they are too long together, first the note is cut,
+    then the body."""
     note = clipped(parts.note, max(min(_NOTE_TOKENS, most // 3) - 6, most // 4), count)
     body, whole = parts.body, parts.whole
     text = _join(parts.head, body, note)
@@ -104,7 +101,7 @@ def fit_answer(parts: AnswerParts, most: int, count: Count) -> Retrieved:
 
 
 def cut_text(head: str, text: str, how: Slice, most: int, count: Count) -> AnswerParts:
-    """The slice of one text, below a head."""
+    """A slice of one text, below a head."""
     part = cut(text, how, _room(most, head, count), count)
     return AnswerParts(head, part.text, part.note, [], part.whole)
 
@@ -121,7 +118,7 @@ def show_pages(
     *,
     images: Mapping[PageId, Image],
 ) -> AnswerParts:
-    """The slice that a call asks for of the pages that it means."""
+    """The slice that a call asks for, of the pages it names."""
     how = (
         (choice.how or Question(call.topic))
         if call.topic and isinstance(call.how, Whole)
@@ -137,9 +134,11 @@ def show_pages(
         _ShownPage.of(store, page, here, _BEHIND if page.id in images else "") for page in pages
     ]
     if len(pages) == 1:
-        told = shown[0].told
+        content = shown[0].content
         head = f"[hotset: retrieved from {shown[0].origin} ({pages[0].id}); {_DATA}]"
-        parts = cut_text(head, told.text, how if told.own else Whole(), call.max_tokens, count)
+        parts = cut_text(
+            head, content.text, how if content.own else Whole(), call.max_tokens, count
+        )
         parts = replace(parts, pages=pages)
     else:
         turns = sorted({page.turn for page in pages})
@@ -160,7 +159,7 @@ class _ShownPage:
     """One of several pages."""
 
     page: Page
-    told: PageText
+    content: PageText
     origin: str
 
     @classmethod
@@ -173,14 +172,14 @@ class _ShownPage:
 
     @property
     def written(self) -> str:
-        text = self.told.text
+        text = self.content.text
         return f"{self.heading}\n{text}" + ("" if text.endswith("\n") else "\n")
 
 
 def _show_together(
     parts: Sequence[_ShownPage], head: str, how: Slice, room: int, count: Count
 ) -> AnswerParts:
-    """One text with a heading for each page, so that its lines can be asked for as those of any
+    """One text with a heading for each page, so that its lines can be requested like those of any
     text."""
     made = cut("".join(part.written for part in parts), how, room, count)
     first = 1
@@ -205,7 +204,7 @@ def _show_each(
         if free <= 0:
             break
         share = min(free, max(1, int(room * _LARGEST_SHARE))) if cuts else free
-        made = cut(part.told.text, how, share, count)
+        made = cut(part.content.text, how, share, count)
         if made.text:
             cuts[number] = made
             room = free - _size(made.text, count)
@@ -221,15 +220,17 @@ def _show_each(
 
 
 def _promising(parts: Sequence[_ShownPage], how: Slice) -> list[int]:
-    """For a question, the pages that share words with it, best first; otherwise all of them as they
-    stand."""
-    texts = [number for number, part in enumerate(parts) if part.told.own]
+    """For a question, the pages that share words with it, best first; otherwise all of them in
+    order."""
+    texts = [number for number, part in enumerate(parts) if part.content.own]
     if not isinstance(how, Question):
         return texts
-    starts = list(accumulate((len(parts[number].told.text) + 1 for number in texts), initial=0))[
+    starts = list(accumulate((len(parts[number].content.text) + 1 for number in texts), initial=0))[
         :-1
     ]
-    best = ranked("\n".join(parts[number].told.text for number in texts), starts, terms(how.words))
+    best = ranked(
+        "\n".join(parts[number].content.text for number in texts), starts, terms(how.words)
+    )
     return [texts[block] for _, block in best] or texts[:1]
 
 
@@ -245,8 +246,8 @@ def search_pages(
     *,
     count: Count,
 ) -> AnswerParts:
-    """Where it was said, best first. By the index; through the store where there is none, or where
-    it finds nothing."""
+    """Pages that match, best first: by the index, or by scanning the store if there is none or it
+    finds nothing."""
     found = (
         _by_index(call, store, here, deadline.share(INDEX_SHARE), index)
         if index is not None
@@ -270,7 +271,7 @@ def search_pages(
 def _by_index(
     call: Search, store: Store, here: Place, deadline: Deadline, index: Index
 ) -> tuple[Sequence[PageHit], str] | None:
-    """The finds, and what was not searched; None where there are none."""
+    """The hits, and what was not searched; None if there are no hits."""
     if call.kind in NOT_SEARCHED:
         return None
     only = Filter(
@@ -293,10 +294,10 @@ def _by_index(
 def _through_the_store(
     call: Search, store: Store, here: Place, deadline: Deadline
 ) -> tuple[Sequence[PageHit], str]:
-    """The finds, and what was not searched."""
+    """The hits, and what was not searched."""
     sessions = _sessions(call.session, store, here)
     prompt = current_prompt(store, here)
-    listed = _searched(call.kind, sessions, store, deadline.share(_LISTING_SHARE))
+    listed = _pages_to_search(call.kind, sessions, store, deadline.share(_LISTING_SHARE))
     pages = [page for page in listed if page.id not in prompt]
     found: PageHits = look_through(call.query, pages, store, deadline)
     note = f"timeout: {found.missed:,} of {len(pages):,} pages not searched" if found.missed else ""
@@ -306,7 +307,7 @@ def _through_the_store(
 
 
 def _nothing(call: Search, pages: int, note: str) -> str:
-    """What was looked through, and what to try."""
+    """The text for no hits: what was searched, and what to try."""
     where = {"all": "this project", "": "this session"}.get(call.session, "that session")
     of_kind = f" of type {call.kind}" if call.kind else ""
     ways = (
@@ -337,7 +338,7 @@ def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
     return found
 
 
-def _searched(
+def _pages_to_search(
     kind: Kind | None, sessions: Sequence[SessionId], store: Store, deadline: Deadline
 ) -> Iterator[Page]:
     kinds = frozenset({kind} if kind else ())
@@ -368,7 +369,7 @@ def _result(found: PageHit, wanted: Sequence[Term], store: Store, here: Place) -
 
 
 def _around(lines: Sequence[str], at: int, wanted: Sequence[Term], many: int) -> str:
-    """What to ask for: the lines around a find, or, in a very long line, the pieces around it."""
+    """What to ask for: the lines around a hit, or the pieces around it in a very long line."""
     pieces = pieces_of(lines[at])
     if pieces == 1:
         return f"{max(1, at - many)}-{min(len(lines), at + many)}"
@@ -379,7 +380,7 @@ def _around(lines: Sequence[str], at: int, wanted: Sequence[Term], many: int) ->
 
 
 def _best_line(text: str, wanted: Sequence[Term], among: tuple[int, int]) -> int:
-    """The line, from 0, with the most telling words: among these, counted from 1, where some are
+    """The line, from 0, with the most distinctive words: among `among`, counted from 1, if
     given."""
     start, last = (among[0] - 1, among[1] - 1) if among[0] else (0, text.count("\n"))
     low = lowered(text)
@@ -418,7 +419,7 @@ def show_turns(call: Range, store: Store, here: Place, count: Count, *, sees: bo
         f"conversation; {_DATA}]"
     )
     room = _room(call.max_tokens, head, count)
-    written = list(_written(messages, store, room * MOST_CHARS, sees=sees))
+    written = list(_write_messages(messages, store, room * MOST_CHARS, sees=sees))
     kept = fitting(written, room, count)
     if kept == 0:
         made = cut(written[0], Whole(), room, count)
@@ -450,7 +451,7 @@ def _messages(call: Range, store: Store, here: Place) -> list[list[Page]]:
     return [list(message) for _, message in groupby(pages, lambda page: page.chain)]
 
 
-def _written(
+def _write_messages(
     messages: Sequence[Sequence[Page]], store: Store, most: int, *, sees: bool
 ) -> Iterator[str]:
     """Each message whole; `most` characters and no more could fit."""
@@ -472,8 +473,8 @@ def _written_page(page: Page, store: Store, *, sees: bool) -> str:
 
 
 def _what_is_left(messages: Sequence[Sequence[Page]], kept: int) -> str:
-    """Where to go on: a turn that is shown in part goes on message by message, or the same call
-    would repeat it."""
+    """The call that continues: a turn shown in part continues message by message, because the same
+    call would repeat it."""
     following, last = messages[kept][0], messages[-1][0].turn
     note = f"{kept:,} of {len(messages):,} messages"
     after = following.turn

@@ -1,5 +1,5 @@
-"""Which pages match a query, by the index and by looking through the store, and which pages a call
-names: by an id of any kind, an iteration, a tool, or a topic."""
+"""Finds pages: by a query, with the index or by scanning the store, and by what a call names: an id
+of any kind, an iteration, a tool, or a topic."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ _UNKNOWN = 0.5  # of a term's weight, for a page without a gist: behind those wh
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Until when to look. `clock` counts seconds, from anywhere."""
+    """When a search has to end. `clock` counts seconds, from any start."""
 
     clock: Callable[[], float]
     at: float
     patience: float = 1.0
-    """How many times as long as usual it is."""
+    """Factor on the usual time."""
 
     @property
     def passed(self) -> bool:
         return self.clock() >= self.at
 
     def share(self, part: float) -> Deadline:
-        """A part of what is left of it."""
+        """A part of the remaining time."""
         now = self.clock()
         return Deadline(self.clock, now + (self.at - now) * part, self.patience)
 
@@ -76,11 +76,11 @@ class PageHit:
     page: Page
     score: float
     lines: tuple[int, int] = (0, 0)
-    """Of its best stretch; (0, 0) where that has none or is not known."""
+    """Lines of its best stretch; (0, 0) if it has none or they are unknown."""
     by_words: bool = True
     """It shares words with the query; otherwise only its meaning is close."""
     text: str = ""
-    """The page's text, where the search has read it."""
+    """The page's text, if the search has read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class PageHits:
     best: Sequence[PageHit] = ()
     """The best first."""
     lacking: frozenset[str] = frozenset()
-    """Signals of the index that did not serve."""
+    """Signals of the index that did not answer."""
     missed: int = 0
-    """Pages for which there was no time."""
+    """Number of pages for which there was no time."""
 
 
 def find(
@@ -100,11 +100,10 @@ def find(
     fits: Callable[[Page], bool] = lambda _: True,
     clock: Callable[[], float] = time.monotonic,
 ) -> PageHits:
-    """The pages that the index finds and the store still holds; `fits` is one more condition.
+    """The pages that the index finds and the store still has; `fits` is one more condition.
 
-    An entry stands for every occurrence of its content and has the latest turn and time of these:
-    the index is asked for the latest occurrence since then, and the store says whether there was
-    one then.
+    An entry represents every occurrence of its content, with the latest turn and time: the index is
+    asked for the latest occurrence, and the store checks whether one matches the filter's time.
     """
     until = clock() + query.deadline
     turns = query.only.turns and (query.only.turns[0], _FAR)
@@ -133,11 +132,8 @@ def find_latest(
     deadline: Deadline,
     fits: Callable[[Page], bool] = lambda _: True,
 ) -> PageHits | None:
-    """The pages that match, up to the ones kept a moment ago, with their texts, each content once;
-    the best scores 1.
-
-    None where the index cannot tell. The query's own deadline is not used.
-    """
+    """The matching pages, including those kept a moment ago, with their texts, each content once;
+    the best scores 1. None if the index cannot answer. The query's own deadline is not used."""
     try:
         reached, found = _follow_and_find(query, store, index, deadline, fits)
         if followed(store, index) < reached:  # the index was thrown away and made anew meanwhile
@@ -158,18 +154,17 @@ def find_latest(
     ]
     looked = look_through(query.words, new[::-1], store, deadline)
     hits = sorted(
-        (*_scaled(looked.best), *_read(_scaled(found.best), store)), key=lambda each: -each.score
+        (*_scale_scores(looked.best), *_read_texts(_scale_scores(found.best), store)),
+        key=lambda each: -each.score,
     )
     once = list({each.page.digest: each for each in reversed(hits)}.values())[::-1]
     return PageHits(once[: query.most], missed=looked.missed + (len(behind) > _MOST_BEHIND))
 
 
 def look_through(words: str, pages: Sequence[Page], store: Store, deadline: Deadline) -> PageHits:
-    """The pages among these, newest first, that match, without an index: BM25 over what there was
-    time to read.
-
-    Gists say where to look first. Each content counts once; among equals the newest is first.
-    """
+    """The matching pages among these, newest first, without an index: BM25 over what there was time
+    to read. Gists decide where to look first. Each content counts once; among equals the newest is
+    first."""
     wanted = terms(words)
     read = (page for page in reversed(pages) if page.kind is not Kind.IMAGE and not is_ours(page))
     unlike = list({page.digest: page for page in read}.values())[::-1]
@@ -194,7 +189,7 @@ def _best(
     found: dict[Digest, PageHit] = {}
     for hit in hits:
         entry = hit.entry
-        # A telling word of the query must stand in it: full text is content with an "in the", too.
+        # A distinctive word of the query must be in it: full text also matches an "in the".
         by_words = hit.by_words is not None and any(
             True for _ in first_hits(f"{entry.title}\n{entry.text}", wanted)
         )
@@ -206,13 +201,13 @@ def _best(
             found[page.digest] = PageHit(page, hit.score, entry.lines, by_words)
             if len(found) >= most:
                 break
-        elif page.time > better.page.time:  # said in several sessions: the latest is meant
+        elif page.time > better.page.time:  # in several sessions: take the latest
             found[page.digest] = replace(better, page=page)
     return sorted(found.values(), key=lambda each: (-round(each.score, 6), -each.page.time))
 
 
 class _Pages:
-    """The page that an entry stands for: its latest occurrence of which every condition holds."""
+    """The page that an entry represents: its latest occurrence that meets every condition."""
 
     def __init__(self, store: Store, fits: Callable[[Page], bool]) -> None:
         self._store = store
@@ -238,7 +233,7 @@ class _Pages:
 
 
 def _is_within(only: Filter, page: Page) -> bool:
-    """The conditions that the index does not know of every occurrence."""
+    """The conditions that the index does not know for every occurrence."""
     return (
         (only.turns is None or only.turns[0] <= page.turn <= only.turns[1])
         and (only.since is None or only.since <= page.time)
@@ -249,7 +244,7 @@ def _is_within(only: Filter, page: Page) -> bool:
 def _follow_and_find(
     query: Query, store: Store, index: Index, deadline: Deadline, fits: Callable[[Page], bool]
 ) -> tuple[int, PageHits]:
-    """How far the index came in a share of the time, and what it finds in another."""
+    """Update the index in a share of the time, and search it in another."""
     follow(store, index, deadline.share(_FOLLOWING_SHARE).at, deadline.clock)
     reached = followed(store, index)
     left = deadline.share(_FINDING_SHARE).at - deadline.clock()
@@ -257,15 +252,15 @@ def _follow_and_find(
     return reached, find(timed, store, index, fits, deadline.clock)
 
 
-def _read(best: Iterable[PageHit], store: Store) -> Iterator[PageHit]:
+def _read_texts(best: Iterable[PageHit], store: Store) -> Iterator[PageHit]:
     for each in best:
-        told = page_text(store, each.page)
-        if told.own:
-            yield replace(each, text=told.text)
+        content = page_text(store, each.page)
+        if content.own:
+            yield replace(each, text=content.text)
 
 
-def _scaled(found: Iterable[PageHit]) -> list[PageHit]:
-    """Scores as shares of the best one."""
+def _scale_scores(found: Iterable[PageHit]) -> list[PageHit]:
+    """Scores relative to the best one."""
     every = list(found)
     best = max((each.score for each in every), default=0.0) or 1.0
     return [replace(each, score=each.score / best) for each in every]
@@ -292,29 +287,29 @@ def _gist_score(gist: Gist | None, wanted: Sequence[Term]) -> float:
     return sum(term.weight for term in wanted if term.text in low)
 
 
-_Looked = tuple[Page, str, tuple[int, ...]]
-"""A page, its text, and how often each term stands in it."""
+_ScannedPage = tuple[Page, str, tuple[int, ...]]
+"""A page, its text, and the count of each term in it."""
 
 
 def _look(
     pages: Sequence[Page], wanted: Sequence[Term], store: Store, deadline: Deadline
-) -> list[_Looked]:
-    looked: list[_Looked] = []
+) -> list[_ScannedPage]:
+    looked: list[_ScannedPage] = []
     left = _MOST_BYTES
     for page in pages:
         left -= page.size
         if looked and (deadline.passed or left < 0):
             break
-        told = page_text(store, page)
-        seen = told.text[:_LOOKED_AT] if told.own else ""
+        content = page_text(store, page)
+        seen = content.text[:_LOOKED_AT] if content.own else ""
         low = lowered(seen)
         looked.append(
-            (page, told.text, tuple(sum(1 for _ in hits(seen, low, term)) for term in wanted))
+            (page, content.text, tuple(sum(1 for _ in hits(seen, low, term)) for term in wanted))
         )
     return looked
 
 
-def _scores(looked: Sequence[_Looked], wanted: Sequence[Term]) -> Iterator[float]:
+def _scores(looked: Sequence[_ScannedPage], wanted: Sequence[Term]) -> Iterator[float]:
     """BM25 over what was looked at."""
     lengths = [min(len(text), _LOOKED_AT) for _, text, _ in looked]
     mean = sum(lengths) / len(looked) or 1.0
@@ -333,7 +328,7 @@ def _scores(looked: Sequence[_Looked], wanted: Sequence[Term]) -> Iterator[float
 
 
 INDEX_SHARE = 0.6
-"""Of the time, where there is an index; what it leaves is enough for a look through the store."""
+"""Share of the time for the index, if there is one; the rest is enough to scan the store."""
 
 NOT_KEPT_YET = "nothing stored of this conversation yet; all of it is still in it"
 
@@ -349,24 +344,24 @@ _SILENT = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE})
 
 
 class NothingFound(Exception):
-    """What was asked for is not there; the message says what to ask instead."""
+    """What was asked for does not exist; the message says what to ask instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageChoice:
-    """The pages that a call means."""
+    """The pages that a call names."""
 
     pages: Sequence[Page]
     more: str = ""
-    """What else there was to choose from."""
+    """A note on other candidates."""
     how: Slice | None = None
-    """Which part of it was found, where the words that were asked for do not stand in it."""
+    """The part of it that was found, if it does not contain the requested words."""
 
 
 def look_up(
     call: Retrieve, store: Store, here: Place, deadline: Deadline, index: Index | None = None
 ) -> PageChoice:
-    """Raises `NothingFound`."""
+    """The pages that a call names. Raises `NothingFound`."""
     if call.id:
         return _by_id(call.id, store, here)
     if call.iteration is not None:
@@ -378,7 +373,7 @@ def look_up(
     ):
         return found
     prompt = current_prompt(store, here)
-    pages = [page for page in _said_on_line(store, here) if page.id not in prompt]
+    pages = [page for page in _line_pages(store, here) if page.id not in prompt]
     return _by_topic(call.topic, pages, store, here, deadline)
 
 
@@ -435,8 +430,8 @@ def _of_page(id: str, store: Store, _: Place) -> Sequence[Page]:
 
 
 def _of_call(id: str, store: Store, here: Place) -> Sequence[Page]:
-    """What a call brought, on this line before all others: some providers number their calls anew
-    in each session."""
+    """Results of a call, on this line before all others: some providers number their calls anew in
+    each session."""
     pages = _nearest(store, here, Where(call=id))
     results = [page for page in pages if page.kind.family is not Kind.TOOL_CALL] or pages
     return [
@@ -447,7 +442,7 @@ def _of_call(id: str, store: Store, here: Place) -> Sequence[Page]:
 
 
 def _pages(store: Store, ids: Sequence[PageId]) -> list[Page]:
-    """Those that are still kept."""
+    """The pages that are still kept."""
     found: list[Page] = []
     for id in ids:
         with suppress(NotFound):
@@ -456,7 +451,7 @@ def _pages(store: Store, ids: Sequence[PageId]) -> list[Page]:
 
 
 def _closest(id: str, store: Store, here: Place) -> str:
-    """Ids that may have been meant."""
+    """Similar ids."""
     references = (
         [reference.id for reference in store.references(here.session)] if here.session else []
     )
@@ -491,11 +486,11 @@ def _by_iteration(number: int, store: Store, here: Place) -> PageChoice:
 
 
 def _rounds(nodes: Sequence[Node]) -> Iterator[list[Node]]:
-    """What the model said in one go, with what came back before it spoke again."""
+    """The model's consecutive messages, each group with the results that follow it."""
     current: list[Node] = []
-    said = (node for node in nodes if not node.aside)
-    for spoke, group in groupby(said, lambda node: node.role is Role.ASSISTANT):
-        if spoke:
+    messages = (node for node in nodes if not node.aside)
+    for is_reply, group in groupby(messages, lambda node: node.role is Role.ASSISTANT):
+        if is_reply:
             if current:
                 yield current
             current = list(group)
@@ -506,8 +501,8 @@ def _rounds(nodes: Sequence[Node]) -> Iterator[list[Node]]:
 
 
 def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> PageChoice:
-    said = _said_on_line(store, here)
-    brought = [page for page in said if page.tool and page.kind.family is not Kind.TOOL_CALL]
+    pages = _line_pages(store, here)
+    brought = [page for page in pages if page.tool and page.kind.family is not Kind.TOOL_CALL]
     names = dict.fromkeys(page.tool for page in brought)
     wanted = call.tool.lower()
     matching = {name for name in names if name == call.tool} or {
@@ -523,7 +518,7 @@ def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> P
     if call.topic:
         return _by_topic(call.topic, pages, store, here, deadline)
     last = [page for page in pages if page.chain == pages[-1].chain and page.call == pages[-1].call]
-    earlier = _named([page for page in pages if page not in last][: -_NAMED - 1 : -1])
+    earlier = _name_pages([page for page in pages if page not in last][: -_NAMED - 1 : -1])
     return PageChoice(
         last, earlier and f"latest of {len(pages)} results of this tool; earlier: {earlier}"
     )
@@ -532,7 +527,7 @@ def _by_tool(call: Retrieve, store: Store, here: Place, deadline: Deadline) -> P
 def _by_index(
     topic: str, store: Store, here: Place, deadline: Deadline, index: Index
 ) -> PageChoice | None:
-    """None where there is nothing, or where the index cannot tell."""
+    """None if nothing is found or the index cannot answer."""
     if here.session is None:
         return None
     chains, prompt = frozenset(here.chains), current_prompt(store, here)
@@ -575,23 +570,23 @@ def _choose(
     here: Place,
     order: Callable[[Page], tuple[float, ...]],
 ) -> PageChoice:
-    """The few that score at least half as much as the best, in their order; the rest is named."""
+    """The few that score at least half as much as the best, in order; the rest is named."""
     worth = [each for each in best if each.score >= best[0].score / 2][: here.knobs.topic_pages]
     pages = sorted((each.page for each in worth), key=order)
     return PageChoice(pages, _also([each for each in every if each not in worth]))
 
 
 def _also(rest: Sequence[PageHit]) -> str:
-    named = _named([each.page for each in rest[:_NAMED]])
+    named = _name_pages([each.page for each in rest[:_NAMED]])
     return named and f"also about it: {named[:300]}"
 
 
-def _named(pages: Sequence[Page]) -> str:
+def _name_pages(pages: Sequence[Page]) -> str:
     return ", ".join(f"{page.id} (turn {page.turn})" for page in pages)
 
 
-def _said_on_line(store: Store, here: Place) -> list[Page]:
-    """Every page of this line, in its order."""
+def _line_pages(store: Store, here: Place) -> list[Page]:
+    """Every page of this line, in order."""
     if here.session is None:
         return []
     pages = on_line(store.pages(Where(session=here.session)), frozenset(here.chains))

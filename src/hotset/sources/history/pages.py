@@ -1,4 +1,4 @@
-"""Pages of the store: as text for a model, as entries of the index, and which of them are part of a
+"""Pages of the store: as text for a model, as entries of the index, and filtered by a
 conversation's line."""
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _HEX_BYTES = 32
 class PageText:
     text: str
     own: bool
-    """The page's own text; otherwise ours, about content that is no text or cannot be read."""
+    """The page's own text; otherwise ours, about content that is not text or cannot be read."""
 
 
 def page_text(store: Store, page: Page, image: str = "") -> PageText:
-    """A page's content as text, or a description of it. `image` says how an image can be looked at
+    """A page's content as text, or a description of it. `image` says how an image can be viewed
     again."""
     try:
         content = store.content(page.digest)
@@ -66,7 +66,7 @@ def page_text(store: Store, page: Page, image: str = "") -> PageText:
 
 
 def origin(store: Store, page: Page, here: SessionId | None) -> str:
-    """`turn 12, tool read_file, src/a.py`, with the session where it is another one."""
+    """`turn 12, tool read_file, src/a.py`, with the session if it is another one."""
     turn = (
         f"turn {page.turn}"
         if page.session == here
@@ -80,7 +80,7 @@ def origin(store: Store, page: Page, here: SessionId | None) -> str:
 
 
 def path_of(store: Store, page: Page) -> str:
-    """What a result's call asked for, where its arguments name a file or an address."""
+    """The file or address that a result's call names in its arguments."""
     if not page.call or page.kind.family is Kind.TOOL_CALL:
         return ""
     try:
@@ -95,7 +95,7 @@ def path_of(store: Store, page: Page) -> str:
 
 
 def moment(time: float) -> str:
-    """A page's time for a line of ours."""
+    """A page's time, formatted for a line of ours."""
     try:
         return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):
@@ -103,7 +103,7 @@ def moment(time: float) -> str:
 
 
 def line_nodes(store: Store, here: Place) -> list[Node]:
-    """The messages of the line on which the question is asked, in their order."""
+    """The messages of the line on which the question is asked, in order."""
     if here.session is None:
         return []
     nodes = {node.chain: node for node in store.nodes(here.session)}
@@ -118,23 +118,23 @@ def line_nodes(store: Store, here: Place) -> list[Node]:
 
 
 def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:
-    """Pages that the model could have seen: a rewound past is not its past. A page in no message is
-    its session's."""
+    """Pages that the model could have seen: a rewound past is not its past. A page without a
+    message belongs to its whole session."""
     return (page for page in pages if not chains or page.chain in chains or page.chain == ROOT)
 
 
 def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
-    """Pages of the latest prompt on the line of the question: they stand in the window and are no
-    find."""
+    """Pages of the latest prompt on the question's line: they are in the window already, so they
+    are no hits."""
     if here.session is None or not here.turn:
         return frozenset()
-    said = store.pages(Where(session=here.session, kinds=frozenset({Kind.PROMPT})))
-    prompts = [page for page in on_line(said, frozenset(here.chains)) if page.turn <= here.turn]
+    pages = store.pages(Where(session=here.session, kinds=frozenset({Kind.PROMPT})))
+    prompts = [page for page in on_line(pages, frozenset(here.chains)) if page.turn <= here.turn]
     return frozenset(page.id for page in prompts if page.chain == prompts[-1].chain)
 
 
 WATERMARK = "pages-1"
-"""With another number everything is read again: to be changed with how pages are read or cut."""
+"""With another number everything is indexed again: change it with how pages are read or cut."""
 
 _AT_ONCE = 64  # pages a commit
 _BYTES_AT_ONCE = (
@@ -147,11 +147,11 @@ _MOST_CALLS = 1024  # whose arguments are remembered until their results come by
 def follow(
     store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic
 ) -> int:
-    """Brings the index up to the store's latest page, or as far as there is time, and a batch at
-    least.
+    """Bring the index up to the store's latest page, or as far as there is time, at least one
+    batch.
 
-    Gives the number of pages that it came by. Done twice, or by two processes at once, it makes the
-    same index. Raises a `HotsetError` where the store cannot be read or the index not be written.
+    Returns the number of pages passed. Running it twice, or in two processes at once, gives the
+    same index. Raises a `HotsetError` if the store cannot be read or the index cannot be written.
     """
     paths = _Paths(store)
     at = followed(store, index)
@@ -166,27 +166,26 @@ def follow(
 
 
 def followed(store: Store, index: Index) -> int:
-    """The number of the page up to which the index came; 0 where that is no longer the page that it
-    was.
+    """The number of the last indexed page; 0 if the store no longer has that page.
 
-    A store that was put in another's place, or repaired and gone on, counts anew.
+    A store that replaced another one, or was repaired and continued, is indexed anew.
     """
-    return _reached(store, index.watermark(WATERMARK))
+    return _reached_number(store, index.watermark(WATERMARK))
 
 
 def behind(store: Store, watermarks: Mapping[str, int], most: int) -> int:
-    """How many pages, at most so many, an index with these watermarks did not come to yet."""
-    return len(store.pages_after(_reached(store, watermarks.get(WATERMARK, 0)), most))
+    """Number of pages, at most `most`, that an index with these watermarks does not have yet."""
+    return len(store.pages_after(_reached_number(store, watermarks.get(WATERMARK, 0)), most))
 
 
-def _reached(store: Store, mark: int) -> int:
+def _reached_number(store: Store, mark: int) -> int:
     number = mark >> _TAG_BITS
     there = store.pages_after(number - 1, 1) if number else ()
     return number if there and _mark(*there[0]).number == mark else 0
 
 
 def _mark(number: int, page: Page) -> Watermark:
-    """The number with a few bits of the page's id, by which it is known again."""
+    """The page's number with a few bits of its id, to recognise it."""
     tag = int.from_bytes(blake2b(page.id.encode(), digest_size=_TAG_BITS // 8).digest())
     return Watermark(WATERMARK, number << _TAG_BITS | tag)
 
@@ -212,22 +211,22 @@ def _entries(batch: Sequence[tuple[int, Page]], store: Store, paths: _Paths) -> 
         which = page.digest, page.kind, page.tool
         if which not in known:
             known[which] = list(page_stretches(page, content))
-        yield from _of_page(page, known[which], path)
+        yield from _page_entries(page, known[which], path)
 
 
-def _of_page(page: Page, said: Sequence[TextStretch], path: str) -> Iterator[Entry]:
-    """The same content from the same place is one set of entries, with its latest turn and time,
-    however often it is said.
+def _page_entries(page: Page, stretches: Sequence[TextStretch], path: str) -> Iterator[Entry]:
+    """Entries of one page. The same content from the same place is one set of entries, with its
+    latest turn and time.
 
-    Whatever else a filter can ask for is part of its name: of two sessions, agents, kinds, tools or
-    paths each has its own.
+    Everything else that a filter can use is part of the name: sessions, agents, kinds, tools and
+    paths each have entries of their own.
     """
-    if not said:
+    if not stretches:
         return
     over = page_title(page, path)
     place = repr((page.session, page.agent, page.kind, page.tool, path, page.digest))
     name = blake2b(place.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-    for number, stretch in enumerate(said):
+    for number, stretch in enumerate(stretches):
         yield Entry(
             id=EntryId(f"{name}-{number}"),
             whole=page.id,
@@ -245,7 +244,7 @@ def _of_page(page: Page, said: Sequence[TextStretch], path: str) -> Iterator[Ent
 
 
 def next_gists(store: Store, most: int) -> tuple[Gist, ...]:
-    """What the next pages without a gist are about.
+    """Gists of the next pages that have none.
 
     A page whose content is damaged gets an empty gist: `verify` reports it, and the others must not
     wait behind it.
@@ -261,15 +260,15 @@ def _gist(page: Page, store: Store) -> Gist:
 
 
 class _Paths:
-    """What results are results of. Calls come by right before what they brought, so most are
-    remembered."""
+    """The paths that results belong to. A call is indexed right before its result, so most are in
+    the cache."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._named: Lru[tuple[SessionId, str], str] = Lru(count=_MOST_CALLS)
 
     def of(self, page: Page, content: bytes) -> str:
-        """Without secrets: an address may have a password or a token in it."""
+        """The path without secrets: an address may contain a password or a token."""
         if not page.call:
             return ""
         key = page.session, page.call

@@ -1,7 +1,7 @@
-"""History as a source: pages of conversations come into the index and are found again.
+"""History as a source: pages of conversations are indexed and found again.
 
-It offers nothing by itself: what left a window stands there as a reference, and comes back when the
-model asks for it (`runtime/recall`).
+It offers nothing by itself: a page that left a window leaves a reference there, and comes back when
+the model asks for it (`runtime/retrieval`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class HistorySource(Source):
         store: Callable[[], Store | None],
         index: Callable[[], Index | None],
     ) -> None:
-        """Both are given once they are open."""
+        """Both functions return None until their object is open."""
         self._store = store
         self._index = index
 
@@ -42,7 +42,7 @@ class HistorySource(Source):
 
 
 def _page_hit(hit: PageHit, store: Store) -> SearchHit:
-    """A page of a conversation; its secrets stay in the store."""
+    """The hit for a page of a conversation, with its secrets sealed."""
     page, score, lines = hit.page, hit.score, hit.lines
     try:
         text = seal(store.content(page.digest).decode("utf-8", "replace")).text

@@ -187,9 +187,9 @@ class ToolSource(Source):
             if turn.calls is not None and (done := turn.calls.unheard):
                 self._lost.leave(end.scene.head, done, end.scene.now)
             return ()
-        if turn.decision is None or not turn.decision.opens or not end.said:
+        if turn.decision is None or not turn.decision.opens or not end.reply_links:
             return ()
-        note = self._offers.replied(end.scene.links, end.said, turn.decision.offer)
+        note = self._offers.replied(end.scene.links, end.reply_links, turn.decision.offer)
         return (note,) if note is not None else ()
 
     def find(self, query: Query) -> SourceHits:

@@ -15,7 +15,7 @@ from hotset.nouns.window import Cause, Form
 from hotset.runtime.decision import (
     Change,
     Difference,
-    Spliced,
+    HiddenAround,
     TurnDecision,
     difference,
     read_decision,
@@ -292,7 +292,7 @@ def _name(change: Change) -> str:
     return f"{span}  {count(len(change.pages), 'page')}"
 
 
-def _spliced_lines(spliced: Spliced, full: bool) -> Iterator[str]:
+def _spliced_lines(spliced: HiddenAround, full: bool) -> Iterator[str]:
     hidden = spliced.hidden
     raws = (*hidden.before, *((hidden.instead,) if hidden.instead else ()), *hidden.after)
     yield click.style(

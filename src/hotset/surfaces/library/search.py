@@ -175,7 +175,7 @@ class LibrarySearch:
         return read_consent(config.folder).allows(config.project) and has_code(config.folder)
 
     def _files(self, wanted: LibraryQuery, room: int) -> Retrieved:
-        from hotset.sources.code import tell_code  # noqa: PLC0415 - with the index, and not before
+        from hotset.sources.code import list_code  # noqa: PLC0415 - with the index, and not before
 
         config = self._engine.config
         only = Filter(
@@ -187,7 +187,7 @@ class LibrarySearch:
                 if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
                     list(catch_up(config.project, config.folder, index))
                     self._looked = time.monotonic()
-                told = tell_code(
+                told = list_code(
                     index, Query(wanted.query, only, _MOST_HITS, _SECONDS * config.patience), room
                 )
         except (HotsetError, OSError) as error:  # what was said is found all the same

@@ -44,7 +44,7 @@ from hotset.runtime.model_tools import (
 )
 from hotset.runtime.reader import Store
 from hotset.runtime.retrieval import answer, event_of
-from hotset.sources.code import DATA, CodeText, get_file, outline_path, tell_code
+from hotset.sources.code import DATA, CodeText, get_file, list_code, outline_path
 from hotset.sources.memory import read_memory
 from hotset.sources.tools import CYCLE, Toolbox, ToolUse
 from hotset.surfaces.mcp.project import Project
@@ -185,7 +185,7 @@ def _search_code(project: Project, given: Arguments) -> ToolReply:
             f"src/ or src/**/*.py"
         )
     only = Filter(kinds=frozenset({language} if language else ()), path=path)
-    told = tell_code(
+    told = list_code(
         index,
         Query(query, only, _MOST_HITS, _SECONDS * project.patience),
         most,

@@ -27,7 +27,7 @@ from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
 from hotset.files.private_folder import private_folder
-from hotset.runtime.background import Bounded
+from hotset.runtime.background import BoundedPool
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
@@ -160,7 +160,7 @@ async def run(
     toolbox: ToolLibrary | None = None,
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    bounded: Bounded | None = None,
+    bounded: BoundedPool | None = None,
     limits: Limits | None = None,
     clock: Callable[[], float] = time.time,
     on_machine: Callable[[Machine], None] | None = None,
