@@ -9,9 +9,9 @@ if TYPE_CHECKING:
         AsyncMemory,
         AsyncWindow,
         Memory,
-        Said,
         ToolCall,
         Window,
+        WindowReply,
         open,  # noqa: A004
         wrap,
     )
@@ -35,9 +35,9 @@ __all__ = [
     "AsyncWindow",
     "HotsetError",
     "Memory",
-    "Said",
     "ToolCall",
     "Window",
+    "WindowReply",
     "__version__",
     "open",
     "wrap",

@@ -1,4 +1,4 @@
-"""The command line: it asks and prints; it decides nothing."""
+"""The command line: parses options, calls the layers below and prints."""
 
 from __future__ import annotations
 

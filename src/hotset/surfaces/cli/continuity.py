@@ -114,5 +114,5 @@ def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
 def _standing(memories: ProjectMemories, id: MemoryId) -> Standing | None:
     try:
         return memories.get(id).standing
-    except BadInput:  # there is none, or it is the beginning of several
+    except BadInput:  # unknown, or ambiguous
         return None

@@ -1,4 +1,4 @@
-"""`hotset doctor`: why is nothing kept? Each finding is one line with what to do."""
+"""`hotset doctor`: find out why nothing is kept. Each finding is one line with what to do."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, sp
 from hotset.surfaces.proxy.address import Address, find_proxy
 
 _LOW_BYTES = 500_000_000
-_BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that something holds it
+_BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that a process holds it
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
-_FORMAT_AT = 60  # where SQLite's header holds the number of the store's format
+_FORMAT_AT = 60  # offset of the store's format number in SQLite's header
 _RECENT_SECONDS = 7 * 86400
 _REASONS = 3
 _SAMPLE = 20
@@ -67,12 +67,12 @@ class Finding:
     level: Level
     says: str
     todo: str = ""
-    """What to do about it; empty where all is well."""
+    """What to do about it; empty if all is well."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckScene:
-    """Everything that the checks look at, gathered once."""
+    """The input of all checks, gathered once."""
 
     config: Config
     env: Mapping[str, str]
@@ -124,10 +124,10 @@ def doctor(chosen: ProjectOptions, as_json: bool) -> int:
 
 
 def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
-    """What every check finds, for an agent with this environment."""
+    """The findings of every check, for an agent with this environment."""
     address, status = find_proxy(config)
     scene = CheckScene(config, env, time.time(), address, status)
-    # The folder's modes come before opening the store mends them.
+    # The folder's modes are checked before opening the store fixes them.
     checks = (check_proxy, check_folder, check_store, check_routing)
     return [finding for check in checks for finding in check(scene)]
 
@@ -196,16 +196,16 @@ def _check_traffic(scene: CheckScene) -> Finding:
             "no call has come yet",
             "run the agent with: hotset wrap AGENT, or set its base URL (hotset up shows it)",
         )
-    told = f"{count(requests, 'call')}, {kept:,} kept" + (
+    calls = f"{count(requests, 'call')}, {kept:,} kept" + (
         f", the last {span(scene.now - last)} ago" if last else ""
     )
     if bypassed:
         return warn(
             "traffic",
-            f"{told}; {bypassed:,} went through without being kept",
+            f"{calls}; {bypassed:,} went through without being kept",
             "see `bypassed` below for the reasons",
         )
-    return ok("traffic", told)
+    return ok("traffic", calls)
 
 
 def check_folder(scene: CheckScene) -> Iterator[Finding]:
@@ -309,7 +309,7 @@ def check_store(scene: CheckScene) -> Iterator[Finding]:
         yield ok("store", "empty: nothing was kept yet")
         return
     if database.exists():
-        if not database.is_file():  # whoever opens a pipe waits for its other end
+        if not database.is_file():  # opening a pipe would wait for its other end
             yield fail("store", f"{database} is not a regular file", "move it away")
             return
         yield _check_format(database)
@@ -359,7 +359,7 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
     try:
         store = open_to_look(scene.config.folder)
     except StoreTooNew:
-        return  # told by `format`
+        return  # reported by `format`
     except HotsetError as error:
         yield fail("store", str(error), "run: hotset repair")
         return
@@ -372,7 +372,7 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
             )
             yield fail("store", f"nothing can be kept: {store.only_read}", todo)
         census = store.census()
-        told = (
+        contents = (
             f"{count(census.sessions, 'session')}, {count(census.pages, 'page')}, "
             f"{size(census.content_bytes)}"
         )
@@ -380,8 +380,8 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
         yield ok(
             "store",
             (
-                f"opens; {told} in {size(census.stored_bytes)}; the latest {count(read, 'page')} "
-                f"read back whole"
+                f"opens; {contents} in {size(census.stored_bytes)}; the latest "
+                f"{count(read, 'page')} read back whole"
             ),
         )
         yield from _check_bypasses(scene, store.events())
@@ -392,8 +392,7 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
 
 
 def _read_latest(store: Store) -> int:
-    """Reads the newest pages back; their hashes are checked on the way. `hotset verify` does it for
-    all."""
+    """Reads the newest pages back, which checks their hashes. `hotset verify` does it for all."""
     newest = deque(store.sessions(), maxlen=1)
     pages = deque(
         (page for session in newest for page in store.pages(Where(session=session.id))),
@@ -416,11 +415,11 @@ def _check_bypasses(scene: CheckScene, events: Iterable[Event]) -> Iterator[Find
     reasons = Counter(str(event.detail.get("reason", "unknown")) for event in recent).most_common(
         _REASONS
     )
-    told = "; ".join(f"{times:,} x {plain(reason)}" for reason, times in reasons)
+    why = "; ".join(f"{times:,} x {plain(reason)}" for reason, times in reasons)
     last = span(scene.now - max(event.time for event in recent))
     yield warn(
         "bypassed",
-        f"{count(len(recent), 'call')} in the last week, the last {last} ago: {told}",
+        f"{count(len(recent), 'call')} in the last week, the last {last} ago: {why}",
         _advice(reasons[0][0]),
     )
 

@@ -1,5 +1,5 @@
-"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo|export|import`: what a
-person decides about memories, and memories as files."""
+"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo|export|import`: a
+person's decisions about memories, and memories as files."""
 
 from __future__ import annotations
 
@@ -109,14 +109,14 @@ def add(
     A memory that it contradicts or replaces stays, and is marked so.
     """
     detail = _detail(MemoryKind(kind), " ".join(text), **parts)
-    said = " ".join(text) or _read_text(chosen)
-    if not said.strip():
+    words = " ".join(text) or _read_text(chosen)
+    if not words.strip():
         chosen.say("the text is empty, so nothing is kept")
         return FOUND
     begun = time.time()
     with opened_memories(chosen, makes=True) as memories:
         memory = memories.remember(
-            _text_with_detail(said, detail),
+            _text_with_detail(words, detail),
             kind=kind,
             title=heading,
             topics=topics,
@@ -403,10 +403,10 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
         ("pitfall", done.pitfalls),
         ("link", done.links),
     ]
-    told = [count(number, what) for what, number in made if number]
-    told += [f"{done.merged:,} merged"] if done.merged else []
-    told += [f"{done.superseded:,} superseded"] if done.superseded else []
-    emit(", ".join(told) or "nothing new")
+    parts = [count(number, what) for what, number in made if number]
+    parts += [f"{done.merged:,} merged"] if done.merged else []
+    parts += [f"{done.superseded:,} superseded"] if done.superseded else []
+    emit(", ".join(parts) or "nothing new")
     if any(number for what, number in made[1:]) or done.merged or done.superseded:
         chosen.say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}")
 
@@ -461,13 +461,13 @@ def _detail(
     return None
 
 
-def _text_with_detail(said: str, detail: Detail) -> str:
+def _text_with_detail(text: str, detail: Detail) -> str:
     """The text with the detail that was given by options."""
     match detail:
         case Procedure(when, steps):
             return "\n".join(
                 [
-                    said,
+                    text,
                     *([f"When: {when}"] if when else []),
                     *(f"{n}. {step}" for n, step in enumerate(steps, 1)),
                 ]
@@ -475,16 +475,16 @@ def _text_with_detail(said: str, detail: Detail) -> str:
         case Pitfall(_, why, instead):
             return "\n".join(
                 [
-                    said,
+                    text,
                     *([f"Why: {why}"] if why else []),
                     *([f"Instead: {instead}"] if instead else []),
                 ]
             )
-    return said
+    return text
 
 
 def _read_text(chosen: ProjectOptions) -> str:
-    """From a pipe, or from the person's editor."""
+    """Text from a pipe, or from the person's editor."""
     if not sys.stdin.isatty():
         return sys.stdin.read()
     chosen.say("opening your editor; an empty file keeps nothing")
@@ -492,7 +492,7 @@ def _read_text(chosen: ProjectOptions) -> str:
 
 
 def _edit_in_editor(before: MemoryRecord) -> dict[str, str]:
-    """What a person changed in their editor."""
+    """The text as a person changed it in their editor."""
     if not sys.stdin.isatty():
         raise BadInput(
             "what to change? use --title, --text, --topic, --ending, --confidence, --pin or --unpin"

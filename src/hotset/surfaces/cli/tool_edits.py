@@ -1,5 +1,5 @@
-"""`hotset tools import|add|remove|approve|deny|allow|pin|unpin|restore`: what a person decides
-about tools."""
+"""`hotset tools import|add|remove|approve|deny|allow|pin|unpin|restore`: a person's decisions about
+tools."""
 
 from __future__ import annotations
 
@@ -187,9 +187,7 @@ def approve(chosen: ProjectOptions, name: str, *, follow: bool, yes: bool) -> in
                 f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip()
             )
             return FOUND
-        if (
-            waiting[0].state is tools.ToolState.UNAPPROVED
-        ):  # all of a skill is approved at once, or nothing
+        if waiting[0].state is tools.ToolState.UNAPPROVED:  # a skill is approved as a whole
             emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
         for known in waiting:
             if known.state is tools.ToolState.UNAPPROVED:
@@ -254,7 +252,7 @@ def pin(chosen: ProjectOptions, name: str) -> None:
 def unpin(chosen: ProjectOptions, name: str) -> None:
     """Undo `pin`: an unused tool becomes inactive again."""
     with open_tools(chosen.config()) as toolbox:
-        with suppress(NotFound):  # what is gone can be let go, too
+        with suppress(NotFound):  # a tool that is gone can be unpinned, too
             name = toolbox.resolve(name).tool.name
         life = toolbox.registry.unpin(name)
     if life is None:
@@ -281,8 +279,8 @@ def _print_new(chosen: ProjectOptions) -> None:
 
 
 def _is_there(entry: dict[str, Any], config: Config) -> bool:
-    """True if the program can be started: by its name, or by its path, which begins in the
-    project's folder."""
+    """True if the program can be started: by its name, or by its path, relative to the project's
+    folder."""
     program = entry["command"]
     if "${" in program:  # known when it starts
         return True

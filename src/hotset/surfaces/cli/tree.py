@@ -1,5 +1,5 @@
-"""The commands: what each is called, what it is for in a few words, and the module that is loaded
-when it is asked for."""
+"""The tree of commands: each one's name, summary, and the module that is loaded when it is
+called."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CommandEntry:
 
 
 Sections = Mapping[str, Mapping[str, CommandEntry]]
-"""By the title under which help shows them, and by name."""
+"""Commands by the title of their section in the help, and by name."""
 
 
 class LazyGroup(click.Group):
@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
             ) from error
 
     def near(self, ctx: click.Context, typed: str) -> list[str]:
-        """The commands that may have been meant."""
+        """Commands with a similar name."""
         from difflib import get_close_matches  # noqa: PLC0415 - for those who mistype
 
         return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
@@ -135,7 +135,7 @@ _OF_COMMANDS = ("memory", "tools", "continuity")
 
 class Tree(LazyGroup):
     def near(self, ctx: click.Context, typed: str) -> list[str]:
-        """Those of a group, too: `timeline` may be `memory timeline`."""
+        """Also searches the groups: `timeline` may be `memory timeline`."""
         groups = ((name, self.get_command(ctx, name)) for name in _OF_COMMANDS)
         inside = [
             f"{name} {typed}"
@@ -147,7 +147,7 @@ class Tree(LazyGroup):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # click would call it a failure
+        except BrokenPipeError:  # click would treat it as a failure
             return discard_output()
 
 

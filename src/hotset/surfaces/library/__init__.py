@@ -5,7 +5,7 @@ import logging
 import threading
 
 from hotset.surfaces.library.api import AsyncMemory, Memory, open, wrap  # noqa: A004 - `hotset.open`, like `gzip.open`
-from hotset.surfaces.library.window import AsyncWindow, Said, ToolCall, Window
+from hotset.surfaces.library.window import AsyncWindow, ToolCall, Window, WindowReply
 
 _log = logging.getLogger("hotset")
 _log.addHandler(
@@ -35,4 +35,13 @@ def _keep_threads_quiet() -> None:
 
 _keep_threads_quiet()
 
-__all__ = ["AsyncMemory", "AsyncWindow", "Memory", "Said", "ToolCall", "Window", "open", "wrap"]
+__all__ = [
+    "AsyncMemory",
+    "AsyncWindow",
+    "Memory",
+    "ToolCall",
+    "Window",
+    "WindowReply",
+    "open",
+    "wrap",
+]

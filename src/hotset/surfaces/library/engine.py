@@ -1,4 +1,4 @@
-"""The machine on an event loop of its own: one thread behind any number of clients and windows,
+"""Runs the machine on its own event loop: one thread for any number of clients and windows,
 blocking or not."""
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Engine:
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
         self.config = config
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_tell)
+        self._loop.set_exception_handler(_log_fault)
         self._thread = threading.Thread(target=self._run, name="hotset-memory", daemon=True)
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
         self._planners: dict[int, Planner] = {}
         self._walks: set[asyncio.Task[None]] = set()
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._thread.start()
         self.machine = self._submit(_started(config, open_store)).result(_START_SECONDS)
         atexit.register(self._close_at_exit)
@@ -58,11 +58,11 @@ class Engine:
         except concurrent.futures.CancelledError:
             raise MemoryClosed("the memory was closed while it worked for this call") from None
         except BaseException:
-            under_way.cancel()  # the caller was interrupted: nobody waits any more
+            under_way.cancel()  # the caller was interrupted
             raise
 
     async def done(self, work: Work[_T]) -> _T:
-        """The same, for a caller on an event loop of its own."""
+        """`wait` for a caller on its own event loop."""
         under_way = self._submit(work)
         try:
             return await asyncio.wrap_future(under_way)
@@ -96,7 +96,7 @@ class Engine:
         return walking
 
     def soon(self, act: Callable[[], object]) -> None:
-        """Does something on the loop that nobody waits for."""
+        """Runs `act` on the loop without waiting for it."""
         if self.alive:
             self._loop.call_soon_threadsafe(act)
 
@@ -110,14 +110,14 @@ class Engine:
                 self._planners[budget] = self.machine.plan_with(chosen)
             return self._planners[budget]
 
-    def tell_once(self, trouble: str) -> None:
-        """A trouble of ours that a caller's request did not suffer from."""
-        if trouble not in self._told:
-            self._told.add(trouble)
+    def warn_once(self, trouble: str) -> None:
+        """Logs a fault that did not harm the caller's request, each text once."""
+        if trouble not in self._warned:
+            self._warned.add(trouble)
             _log.warning("%s; requests go through untouched", trouble)
 
     def close(self) -> None:
-        """Keeps what is under way, and ends. Said again, it does nothing."""
+        """Keeps what is under way, and ends. A second call does nothing."""
         with self._closing:
             if not self.alive:
                 return
@@ -134,7 +134,7 @@ class Engine:
         try:
             self.close()
         except Exception as error:
-            # nobody is left who could catch it, and Python would write it on stderr
+            # no caller is left to catch it, and Python would write it on stderr
             _log.warning("the memory did not end well: %s", type(error).__name__)
 
     def _submit(self, work: Work[_T]) -> concurrent.futures.Future[_T]:
@@ -159,9 +159,9 @@ class Engine:
         await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
 
 
-def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes
-    what it is about."""
+def _log_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Logs an exception that was not awaited. asyncio's own log goes to stderr where a program set
+    up none, and quotes content."""
     error = context.get("exception")
     _log.error(
         "a fault in the background: %s",
@@ -181,8 +181,7 @@ async def _started(config: Config, open_store: Callable[[], Store]) -> Machine:
 
 
 def _own_wire(config: Config) -> Wire:
-    """Calls bring their own way out (see `errand`); only what hotset itself asks of a model needs
-    another."""
+    """Calls are sent by their callers (see `walk_driver`); only summaries need a wire."""
     return open_wire(config) if config.summary.model else _NoWire()
 
 

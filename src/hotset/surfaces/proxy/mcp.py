@@ -1,7 +1,7 @@
 """MCP over streamable HTTP, behind the proxy's own door: the same tools as over stdin and stdout.
 
-Every answer is one JSON document; nothing is ever sent unasked, so there is no stream to open. A
-client of the handshake gets a session, because servers behind us may keep something for it; clients
+Every answer is one JSON document; the server never sends by itself, so there is no stream to open.
+A client of the handshake gets a session, because servers behind us may keep state for it; clients
 of 2026-07-28 have none.
 """
 
@@ -21,16 +21,16 @@ from hotset.files.lru import Lru
 from hotset.surfaces.mcp.protocol import HANDSHAKES, INVALID_REQUEST, MODERN, Server, failure
 
 _LONGEST = 4 << 20  # bytes of a message
-_MOST_SESSIONS = 1000  # the ones that were silent longest end first
+_MOST_SESSIONS = 1000  # the sessions idle longest end first
 _SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
 
 
 class McpDoor:
-    """One for a running proxy. `open_server` is called once, when the first client comes."""
+    """The MCP endpoint of a running proxy. `open_server` is called once, for the first client."""
 
     def __init__(self, open_server: Callable[[], Server], ended: Callable[[str], None]) -> None:
-        """`ended` hears of sessions that are over."""
+        """`ended` is called with each session that is over."""
         self._open_server = open_server
         self._ended = ended
         self._server: Server | None = None
@@ -125,7 +125,7 @@ def _refusal(request: Request) -> Response | None:
 
 
 async def _read_body(request: Request) -> bytes | None:
-    """The body; None where it is too long, of which nothing more is read."""
+    """The body; None where it is too long; the rest of it stays unread."""
     pieces: list[bytes] = []
     size = 0
     async for piece in request.stream():
@@ -137,12 +137,12 @@ async def _read_body(request: Request) -> bytes | None:
 
 
 def _is_handshake(message: bytes) -> bool:
-    """Is it the handshake?"""
+    """True if the message is the handshake."""
     try:
-        said = msgspec.json.decode(message)
+        request = msgspec.json.decode(message)
     except (ValueError, RecursionError):
         return False
-    return isinstance(said, dict) and said.get("method") == "initialize" and "id" in said
+    return isinstance(request, dict) and request.get("method") == "initialize" and "id" in request
 
 
 def _error(status: int, sentence: str) -> Response:
