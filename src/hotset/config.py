@@ -62,7 +62,7 @@ _SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
 _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
-def _in(table: str, key: str = "", **more: str) -> Meta:
+def _place(table: str, key: str = "", **more: str) -> Meta:
     """A setting's place in the file: `key` of a table, by default its own name."""
     return Meta(extra={"table": table, "key": key, **more})
 
@@ -79,23 +79,23 @@ class Settings(Struct, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     openai_url: str = "https://api.openai.com/v1"
     anthropic_url: str = "https://api.anthropic.com"
-    off: Annotated[bool, _in("window")] = False
-    inject: Annotated[bool, _in("window", flag="--no-tools")] = True
-    budget: Annotated[Any, _in("window")] = 0
-    profile: Annotated[Any, _in("window")] = ""
-    search: Annotated[bool, _in("search", "enabled")] = True
-    minilm: Annotated[str, _in("search")] = AUTO
-    embedding_url: Annotated[str, _in("search")] = ""
-    embedding_model: Annotated[str, _in("search")] = ""
+    off: Annotated[bool, _place("window")] = False
+    inject: Annotated[bool, _place("window", flag="--no-tools")] = True
+    budget: Annotated[Any, _place("window")] = 0
+    profile: Annotated[Any, _place("window")] = ""
+    search: Annotated[bool, _place("search", "enabled")] = True
+    minilm: Annotated[str, _place("search")] = AUTO
+    embedding_url: Annotated[str, _place("search")] = ""
+    embedding_model: Annotated[str, _place("search")] = ""
     embedding_size: Annotated[
-        int, Meta(ge=0), _in("search", allowed="how many numbers a vector of the model has")
+        int, Meta(ge=0), _place("search", allowed="how many numbers a vector of the model has")
     ] = 0
-    summary_model: Annotated[str, _in("summary", "model")] = ""
-    summary_upstream: Annotated[str, _in("summary", "upstream")] = ""
-    summary_every: Annotated[int, Meta(ge=0), _in("summary", "every")] = 10
-    summary_seconds: Annotated[Seconds, _in("summary", "seconds")] = 60.0
-    tools: Annotated[bool, _in("tools", "enabled")] = True
-    memory: Annotated[bool, _in("memory", "enabled")] = True
+    summary_model: Annotated[str, _place("summary", "model")] = ""
+    summary_upstream: Annotated[str, _place("summary", "upstream")] = ""
+    summary_every: Annotated[int, Meta(ge=0), _place("summary", "every")] = 10
+    summary_seconds: Annotated[Seconds, _place("summary", "seconds")] = 60.0
+    tools: Annotated[bool, _place("tools", "enabled")] = True
+    memory: Annotated[bool, _place("memory", "enabled")] = True
     patience: Annotated[float, Meta(ge=1, le=1000)] = 1.0
 
 
@@ -260,7 +260,7 @@ def load(
     root = project_root(Path(chosen.project or Path.cwd()))
     home = Path(chosen.home or _platform_home()).expanduser()
     folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
-    urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named(
+    urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named_upstreams(
         file, path, origins
     )
     return Config(
@@ -366,7 +366,9 @@ def _table(file: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
     return table
 
 
-def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict[str, str]:
+def _named_upstreams(
+    file: Mapping[str, Any], path: Path, origins: dict[str, str]
+) -> dict[str, str]:
     """Further upstreams: `[upstreams.NAME] url = "..."`."""
     named: dict[str, str] = {}
     tables = file.get("upstreams", {})

@@ -195,7 +195,7 @@ def set_up(
         name: _overlay_json(env.get(name, ""), _fill_all(ours, root))
         for name, ours in profile.documents.items()
     }
-    changed |= around_proxies(env)
+    changed |= no_proxy_variables(env)
     return AgentSetup(
         profile=profile,
         changed=changed,
@@ -205,7 +205,7 @@ def set_up(
     )
 
 
-def around_proxies(env: Mapping[str, str]) -> dict[str, str]:
+def no_proxy_variables(env: Mapping[str, str]) -> dict[str, str]:
     """The value of NO_PROXY that keeps loopback out of the machine's HTTP proxy."""
     if not any(env.get(name) or env.get(name.lower()) for name in _PROXY_NAMES):
         return {}
@@ -288,7 +288,7 @@ def target_of(url: str, address: Address | None) -> UrlTarget:
     return UrlTarget.LOCAL if _is_listening(port) else UrlTarget.DEAD
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """A URL without its possible secrets: path, query, user and password."""
     parts = _parts(url)
     if parts is None or not parts.hostname:
@@ -324,7 +324,7 @@ def overriding_settings(profile: str, config: Config, root: str) -> Iterator[str
         if routing.agent == profile and routing.wins and not routing.url.startswith(root):
             yield (
                 f"{routing.where} sends {routing.agent} to "
-                f"{shown(routing.url)} and wins over the "
+                f"{redact_url(routing.url)} and wins over the "
                 f"environment; remove it there"
             )
 

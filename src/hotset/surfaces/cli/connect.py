@@ -125,9 +125,9 @@ def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> None:
     if after == before:
         chosen.say(f"hotset is in {path} already")
         return
-    private_folder(_note(config, client).parent)
-    if not _note(config, client).exists():
-        _keep(config, client, before, after)
+    private_folder(_note_path(config, client).parent)
+    if not _note_path(config, client).exists():
+        _write_note(config, client, before, after)
     _write(path, after)
     chosen.say(
         f"hotset is in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}"
@@ -141,7 +141,7 @@ def disconnect(chosen: ProjectOptions, client: str) -> int:
     """Remove hotset from the MCP servers of CLIENT. If the file did not change since `connect`, it
     is restored byte for byte."""
     config = chosen.config()
-    path, note = _path(config, client), _note(config, client)
+    path, note = _path(config, client), _note_path(config, client)
     now = _read(path)
     if now is None:
         raise NotFound(f"{path} is not there: nothing to undo")
@@ -233,13 +233,13 @@ def _write(path: Path, text: str) -> None:
             os.fchmod(file.fileno(), stat.S_IMODE(was.st_mode))
 
 
-def _note(config: Config, client: str) -> Path:
+def _note_path(config: Config, client: str) -> Path:
     return config.folder / _FOLDER / f"{client}.json"
 
 
-def _keep(config: Config, client: str, before: str | None, after: str) -> None:
+def _write_note(config: Config, client: str, before: str | None, after: str) -> None:
     kept = {"path": str(_path(config, client)), "before": before, "after": _hash(after)}
-    write_atomically(_note(config, client), json.dumps(kept).encode())
+    write_atomically(_note_path(config, client), json.dumps(kept).encode())
 
 
 def _hash(text: str) -> str:
@@ -258,11 +258,15 @@ def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> 
     plain = _plain(body)
     there = _fields(plain, "the file")
     if container in there:
-        at, inner, deep = there[container].value.start + 1, _inside(plain, there[container]), 2
-        new = f"{json.dumps(name)}: {_dumped(entry, indent, deep)}"
+        at, inner, deep = (
+            there[container].value.start + 1,
+            _fields_inside(plain, there[container]),
+            2,
+        )
+        new = f"{json.dumps(name)}: {_dump(entry, indent, deep)}"
     else:
         at, inner, deep = plain.index(b"{") + 1, there, 1
-        new = f"{json.dumps(container)}: {_dumped({name: entry}, indent, deep)}"
+        new = f"{json.dumps(container)}: {_dump({name: entry}, indent, deep)}"
     end = "," if inner else f"\n{indent * (deep - 1)}"
     return (body[:at] + f"\n{indent * deep}{new}{end}".encode() + body[at:]).decode()
 
@@ -275,7 +279,7 @@ def take_json(text: str, container: str, name: str) -> str:
     body = text.encode()
     plain = _plain(body)
     outer = _fields(plain, "the file").get(container)
-    entry = _inside(plain, outer).get(name) if outer is not None else None
+    entry = _fields_inside(plain, outer).get(name) if outer is not None else None
     if outer is None or entry is None:
         return text
     start, end = outer.value.start + entry.key.start, outer.value.start + entry.value.end
@@ -353,11 +357,11 @@ def _fields(plain: bytes, what: str) -> dict[str, Field]:
         raise BadConfig(f"{what} cannot be changed: {error}") from error
 
 
-def _inside(plain: bytes, outer: Field) -> dict[str, Field]:
+def _fields_inside(plain: bytes, outer: Field) -> dict[str, Field]:
     return _fields(plain[outer.value.start : outer.value.end], "what is to hold it")
 
 
-def _dumped(value: Mapping[str, Any], indent: str, deep: int) -> str:
+def _dump(value: Mapping[str, Any], indent: str, deep: int) -> str:
     return json.dumps(value, indent=indent).replace("\n", f"\n{indent * deep}")
 
 

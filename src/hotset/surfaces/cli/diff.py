@@ -329,7 +329,7 @@ def _text(store: Store, page: Page) -> str:
 def _document(store: Store, turn_diff: Difference, full: bool) -> dict[str, Any]:
     bill = turn_diff.bill
 
-    def was(page: Page) -> dict[str, Any]:
+    def document_of(page: Page) -> dict[str, Any]:
         text = _text(store, page)
         return {
             **msgspec.to_builtins(page),
@@ -356,7 +356,7 @@ def _document(store: Store, turn_diff: Difference, full: bool) -> dict[str, Any]
                 "fresh": change.fresh,
                 "whole": change.whole,
                 "tokens": change.tokens,
-                "instead_of": [was(page) for page in change.pages],
+                "instead_of": [document_of(page) for page in change.pages],
                 "sent": change.sent.decode("utf-8", "replace"),
                 "reference": msgspec.to_builtins(change.reference),
             }

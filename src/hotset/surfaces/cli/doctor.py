@@ -36,9 +36,9 @@ from hotset.surfaces.cli.agents import (
     BASE_URLS,
     Routing,
     UrlTarget,
-    around_proxies,
     find_routings,
-    shown,
+    no_proxy_variables,
+    redact_url,
     target_of,
 )
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK
@@ -468,26 +468,26 @@ def _judge_variable(scene: CheckScene, name: str, url: str, undo: str) -> Findin
         case UrlTarget.DEAD:
             return fail(
                 "environment",
-                f"{name} leads to {shown(url)}, where nothing answers",
+                f"{name} leads to {redact_url(url)}, where nothing answers",
                 f"{again}; or run: hotset up",
             )
         case UrlTarget.LOCAL:
             return warn(
                 "environment",
-                f"{name} leads to {shown(url)}, which is not this project's proxy",
+                f"{name} leads to {redact_url(url)}, which is not this project's proxy",
                 again,
             )
         case UrlTarget.ELSEWHERE:
             setting = BASE_URLS[name][1]
             return warn(
                 "environment",
-                f"{name} leads to {shown(url)}, past the proxy: nothing is kept",
+                f"{name} leads to {redact_url(url)}, past the proxy: nothing is kept",
                 f"{undo}; to have hotset go there, set {setting} to the same value",
             )
 
 
 def _check_http_proxy(scene: CheckScene) -> Iterator[Finding]:
-    if around_proxies(scene.env):
+    if no_proxy_variables(scene.env):
         yield warn(
             "http proxy",
             (
@@ -500,7 +500,7 @@ def _check_http_proxy(scene: CheckScene) -> Iterator[Finding]:
 
 def _judge_settings(scene: CheckScene, routing: Routing) -> Finding:
     about = routing.agent.lower()
-    where = f"{routing.where} sends it to {shown(routing.url)}"
+    where = f"{routing.where} sends it to {redact_url(routing.url)}"
     match target_of(routing.url, scene.serving):
         case UrlTarget.HERE:
             return ok(about, f"{routing.where} sends it to this project's proxy")

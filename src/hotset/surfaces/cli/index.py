@@ -172,7 +172,7 @@ def _bring_up_to_date(
         code.Parsers(config.folder / code.GRAMMARS) as parsers,
     ):
         if not reported:
-            with _bar(chosen) as moved:
+            with _progress(chosen) as moved:
                 report = code.index_project(
                     config.project,
                     opened,
@@ -243,7 +243,7 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
 
 
 @contextmanager
-def _bar(chosen: ProjectOptions) -> Iterator[Callable[[IndexProgress], None]]:
+def _progress(chosen: ProjectOptions) -> Iterator[Callable[[IndexProgress], None]]:
     """A progress bar on stderr; nothing without a terminal."""
     with progress_bar(quiet=chosen.quiet, middle="files  {task.fields[rate]}") as bar:
         if bar is None:
@@ -282,8 +282,8 @@ def _print_report(
             f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced "
             f"before anything was indexed"
         )
-    _print_missing("  left out  ", _left_out(report.refused, report.examples))
-    _print_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
+    _print_missing("  left out  ", _skipped_lines(report.refused, report.examples))
+    _print_missing("  in part   ", _partial_lines(report.in_part, report.in_part_files))
     for named in report.examples.get(Why.UNREADABLE, ()):
         emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
@@ -301,7 +301,7 @@ def _print_missing(head: str, lines: Sequence[str]) -> None:
         emit((head if not number else " " * len(head)) + line)
 
 
-def _left_out(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]]) -> list[str]:
+def _skipped_lines(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]]) -> list[str]:
     """A line for each reason, with a few of the files left out for it."""
     by_times = sorted(skipped.items(), key=lambda each: (-each[1], each[0]))
     return [
@@ -309,7 +309,7 @@ def _left_out(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]])
     ]
 
 
-def _in_part(reasons: Mapping[str, int], examples: Sequence[str]) -> list[str]:
+def _partial_lines(reasons: Mapping[str, int], examples: Sequence[str]) -> list[str]:
     return [f"{times:,} {why}: {_some(examples, times)}" for why, times in reasons.items()]
 
 
@@ -429,8 +429,8 @@ def _print_code(chosen: ProjectOptions, standing: IndexStatus) -> None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
         return
     emit(f"files    {_describe_totals(standing.code)}, {size(standing.code.bytes)}")
-    _print_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
-    _print_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
+    _print_missing("left out ", _skipped_lines(standing.code.refused, standing.code.examples))
+    _print_missing("in part  ", _partial_lines(standing.code.in_part, standing.code.in_part_files))
     if standing.indexer:
         emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
     elif standing.unfinished:

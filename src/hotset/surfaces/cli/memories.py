@@ -71,7 +71,7 @@ def as_text(typed: str) -> str:
 
 
 @contextmanager
-def opened_memories(
+def open_project_memories(
     chosen: ProjectOptions, *, makes: bool = False, lists: bool = False
 ) -> Iterator[ProjectMemories]:
     """The project's memories.
@@ -95,11 +95,11 @@ def opened_memories(
 
 
 @contextmanager
-def updated_memories(
+def open_updated_memories(
     chosen: ProjectOptions, *, no_encode: bool, makes: bool = False, lists: bool = False
 ) -> Iterator[ProjectMemories]:
-    """`opened_memories`, after new parts of sessions became memories, unless `no_encode`."""
-    with opened_memories(chosen, makes=makes, lists=lists) as memories:
+    """`open_project_memories`, after new parts of sessions became memories, unless `no_encode`."""
+    with open_project_memories(chosen, makes=makes, lists=lists) as memories:
         if not no_encode:
             encode_new(memories, chosen)
         yield memories
@@ -213,7 +213,9 @@ def print_details(
     _print_fact("pages", _pages(version))
     _print_fact("trust", f"{version.trust}, confidence {version.confidence:.2f}")
     _print_fact(
-        "use", f"{_used(shown.uses, now)}; shown as {shown.layer}, {count(memory.tokens, 'token')}"
+        "use",
+        f"{_describe_uses(shown.uses, now)}; "
+        f"shown as {shown.layer}, {count(memory.tokens, 'token')}",
     )
     for link in shown.links:
         other = link.to if link.of == memory.id else link.of
@@ -272,7 +274,7 @@ def _some(each: Sequence[str], most: int) -> str:
     return f"{', '.join(each[:most])}{more}"
 
 
-def _used(uses: Uses, now: float) -> str:
+def _describe_uses(uses: Uses, now: float) -> str:
     parts = [f"{number} {what}" for number, what in _ways(uses) if number]
     last = f", last {ago(uses.last, now)}" if uses.last else ""
     return f"{', '.join(parts)}{last}" if parts else "not used yet"

@@ -31,12 +31,12 @@ from hotset.surfaces.cli.memories import (
     as_text,
     count_memories,
     no_encode,
-    opened_memories,
+    open_project_memories,
+    open_updated_memories,
     print_list,
     progress,
     resolve_session,
     title,
-    updated_memories,
     wrap_lines,
 )
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
@@ -114,7 +114,7 @@ def add(
         chosen.say("the text is empty, so nothing is kept")
         return FOUND
     begun = time.time()
-    with opened_memories(chosen, makes=True) as memories:
+    with open_project_memories(chosen, makes=True) as memories:
         memory = memories.remember(
             _text_with_detail(words, detail),
             kind=kind,
@@ -181,7 +181,7 @@ def edit(
         **rest,
     }
     changes = {name: value for name, value in fields.items() if value is not None}
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         before = memories.get(id)
         changes = changes or _edit_in_editor(before)
         changes = {name: value for name, value in changes.items() if value != getattr(before, name)}
@@ -208,7 +208,7 @@ def edit(
 @as_json
 def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> None:
     """Confirm memories that wait for you: from now on agents read them as advice."""
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
     if as_json:
         emit_json(confirmed)
@@ -252,7 +252,7 @@ def forget(
     The session itself stays in the store.
     """
     now = time.time()
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         wanted = [memories.get(id) for id in ids]
         if erase:
             for memory in wanted:
@@ -293,7 +293,7 @@ def forget(
 @as_json
 def restore(chosen: ProjectOptions, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
     """Bring back what was forgotten or rolled back. Without IDS: what can be brought back."""
-    with opened_memories(chosen, lists=not ids and not run) as memories:
+    with open_project_memories(chosen, lists=not ids and not run) as memories:
         if not ids and not run:
             gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
             return _print_forgotten(gone, chosen, as_json=as_json)
@@ -349,7 +349,7 @@ def rollback(
         "agent": wanted["agent"],
         "by": wanted["by"],
     }
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         would = memories.plan_rollback(**where)
         changes = len(would.forgotten) + len(would.lessened)
         if not as_json:
@@ -392,7 +392,7 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
     Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It
     goes on where it was stopped.
     """
-    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
         done = memories.consolidate(moved)
     if as_json:
         emit_json(done)
@@ -423,7 +423,7 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
 def undo(chosen: ProjectOptions, run: str, *, as_json: bool) -> int:
     """Take back what one piece of work changed: memories are again as they were before. Without
     RUN: what can be taken back."""
-    with opened_memories(chosen, lists=not run) as memories:
+    with open_project_memories(chosen, lists=not run) as memories:
         if not run:
             return _print_runs(memories.runs(), chosen, as_json=as_json)
         undone = memories.undo(run)
@@ -559,7 +559,7 @@ def export(
 ) -> None:
     """Write every memory into FOLDER, as files that people and other programs read. `import` reads
     them back."""
-    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
         written = memories.export(folder, form, moved)
     if as_json:
         emit_json({"folder": str(folder), "format": form, "memories": written})
@@ -590,7 +590,7 @@ def import_(
     Procedures and pitfalls by others wait until you confirm them (hotset memory confirm), unless
     you use --trusted.
     """
-    with opened_memories(chosen, makes=True) as memories, progress(chosen) as moved:
+    with open_project_memories(chosen, makes=True) as memories, progress(chosen) as moved:
         taken = memories.import_(folder, form or "", trusted=trusted, progress=moved)
     if as_json:
         emit_json({"folder": str(folder), "memories": taken})

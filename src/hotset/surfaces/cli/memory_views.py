@@ -32,13 +32,13 @@ from hotset.surfaces.cli.memories import (
     colour,
     index_new,
     no_encode,
-    opened_memories,
+    open_project_memories,
+    open_updated_memories,
     print_details,
     print_list,
     relation,
     resolve_session,
     title,
-    updated_memories,
     wrap_lines,
 )
 from hotset.surfaces.cli.options import (
@@ -141,7 +141,7 @@ def list_(
     standings = frozenset(
         Standing if standing == "any" else {Standing(standing)} if standing else ()
     )
-    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         found = list(
             memories.list(
                 kinds=frozenset(map(MemoryKind, kinds)),
@@ -188,7 +188,7 @@ def show(
 ) -> None:
     """One memory, by its id or a unique beginning of it: its text, where it comes from, its links,
     versions and use."""
-    with updated_memories(chosen, no_encode=no_encode) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories:
         shown = memories.details(id)
         version = (
             shown.memory
@@ -240,7 +240,7 @@ def search(
 
     Words such as "yesterday", "last week" or "in March" narrow the search to that time.
     """
-    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         index_new(memories, chosen)
         recall = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit).recall
         is_empty = not recall.items and not has_any(memories)
@@ -297,7 +297,7 @@ def timeline(
     as_json: bool,
 ) -> None:
     """What was done and decided lately, and what is under way, as an agent reads it."""
-    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         rendered = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
     if as_json:
         emit_json(rendered)
@@ -318,7 +318,7 @@ def timeline(
 def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> None:
     """Where a memory comes from, what it replaced, how often it was used, and why it has its
     form."""
-    with updated_memories(chosen, no_encode=no_encode) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories:
         memory = memories.get(id)
         reasons = memories.why(memory.id)
     if as_json:
@@ -359,7 +359,7 @@ def graph(
 
     if as_dot and as_json:
         raise click.UsageError("--dot and --json do not go together")
-    with updated_memories(chosen, no_encode=no_encode, lists=not id) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, lists=not id) as memories:
         root = memories.get(id).id if id else None
         drawn = memories.graph(root or "", depth=depth)
     linked = {end for link in drawn.links for end in (link.of, link.to)}
@@ -471,10 +471,10 @@ def tree(
     """The links as lines, each once: below the root if one is named, otherwise below the first
     memory of each group."""
     known = {memory.id: memory for memory in memories}
-    drawing = _Drawing(known, _links_by_end(links))
+    drawing = _TreeDrawing(known, _links_by_end(links))
     for id in [root] if root is not None else [memory.id for memory in memories]:
         if id not in drawing.opened:
-            yield _named(id, known)
+            yield _label(id, known)
             yield from drawing.branches(id)
 
 
@@ -488,12 +488,12 @@ def dot(memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> str:
         shape = "rounded" if memory.standing is Standing.ACTIVE else "rounded,dashed"
         label = f"{memory.id}\n{title(memory)[:_LONGEST_LABEL]}"
         lines.append(
-            f"  {_quoted(memory.id)} [label={_quoted(label)}, "
+            f"  {_quote(memory.id)} [label={_quote(label)}, "
             f'color="{KINDS[memory.kind].colour or "gray"}", style="{shape}"];'
         )
     for link in links:
         about = f'label="{link.relation}", style={_STYLES[link.relation]}'
-        lines.append(f"  {_quoted(link.of)} -> {_quoted(link.to)} [{about}];")
+        lines.append(f"  {_quote(link.of)} -> {_quote(link.to)} [{about}];")
     return "\n".join([*lines, "}"])
 
 
@@ -505,7 +505,7 @@ def _links_by_end(links: Sequence[MemoryLink]) -> dict[MemoryId, list[MemoryLink
     return found
 
 
-class _Drawing:
+class _TreeDrawing:
     """Draws each memory once."""
 
     def __init__(
@@ -528,7 +528,7 @@ class _Drawing:
             again = " (above)" if other in self.opened else ""
             yield (
                 f"{indent}{'└─' if is_last else '├─'} {relation(link, here)} "
-                f"{_named(other, self._known)}{again}"
+                f"{_label(other, self._known)}{again}"
             )
             if not again:
                 stack += self._open(other, indent + ("   " if is_last else "│  "))
@@ -541,12 +541,12 @@ class _Drawing:
         return [(indent, id, link, link is links[-1]) for link in reversed(links)]
 
 
-def _named(id: MemoryId, known: Mapping[MemoryId, MemoryRecord]) -> str:
+def _label(id: MemoryId, known: Mapping[MemoryId, MemoryRecord]) -> str:
     memory = known.get(id)
     return f"[{id}]" if memory is None else f"[{id}] {title(memory)}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A string for Graphviz: JSON's escapes of quotes and newlines are its own."""
     return json.dumps(text, ensure_ascii=False)
 
@@ -575,7 +575,7 @@ def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool
     Savings are compared with loading everything. When a limit is crossed, memories are shown in
     another way from then on; the list says which limit, and with what effect.
     """
-    with opened_memories(chosen, lists=True) as memories:
+    with open_project_memories(chosen, lists=True) as memories:
         found = memories.economics(resolve_session(chosen, session))[:limit]
     if as_json:
         emit_json([_economics_document(each) for each in found])

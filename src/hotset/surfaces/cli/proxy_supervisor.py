@@ -171,7 +171,7 @@ class ProxySupervisor:
     def _join(self, address: Address) -> None:
         hold = ExitStack()
         hold.enter_context(join_lease(self._config.folder, address.pid))
-        self._held(hold, None, address)
+        self._take_over(hold, None, address)
 
     def _start(self, where: Sequence[str]) -> None:
         folder = private_folder(self._config.folder)
@@ -185,14 +185,14 @@ class ProxySupervisor:
                 os.close(stdin)
             name_lease(pipe, proxy.pid)
             try:
-                address = self._announced(proxy, ready)
+                address = self._await_address(proxy, ready)
             except BaseException:
                 proxy.terminate()
                 proxy.wait()
                 raise
-            self._held(hold.pop_all(), proxy, address)
+            self._take_over(hold.pop_all(), proxy, address)
 
-    def _held(
+    def _take_over(
         self, hold: ExitStack, child: subprocess.Popen[bytes] | None, address: Address
     ) -> None:
         self._hold.close()
@@ -226,7 +226,7 @@ class ProxySupervisor:
         finally:
             os.close(out)
 
-    def _announced(self, proxy: subprocess.Popen[bytes], ready: Path) -> Address:
+    def _await_address(self, proxy: subprocess.Popen[bytes], ready: Path) -> Address:
         """The address of the proxy, once it serves. Raises `HotsetError`."""
         seconds = _START_SECONDS * self._config.patience
         deadline = time.monotonic() + seconds

@@ -140,8 +140,8 @@ def replay(
     not. Sessions of 16 calls or more that overflow the window count; all of them, where none does.
     """
     ruling = Ruling(load().prices, provider or "", window or 0, ttl)
-    changed = _changed(policies, settings)
-    makers = _chosen(policies, changed)
+    changed = _changed_knobs(policies, settings)
+    makers = _chosen_makers(policies, changed)
     with counting("reading", None, quiet=quiet) as counter:
         notes: list[str] = []
         sets = gather(counter.over(_sessions(paths, notes)), ruling, everything=everything)
@@ -150,7 +150,7 @@ def replay(
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
         reports = [replayed(each, makers, ruling, time.perf_counter, counter.step) for each in sets]
-    reports = [replace(each, knobs=_differing(changed)) for each in reports]
+    reports = [replace(each, knobs=_knob_differences(changed)) for each in reports]
     if as_json:
         emit_json(reports[0] if len(reports) == 1 else reports)
         return
@@ -162,7 +162,7 @@ def _names(policies: Sequence[str]) -> Sequence[str]:
     return tuple(ROSTER) if _ALL in policies else policies or USUAL
 
 
-def _changed(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knobs]:
+def _changed_knobs(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knobs]:
     """The knobs of each chosen policy of ours with these settings, by its name; empty without
     settings."""
     values = parse_knobs(settings, "--set")
@@ -178,7 +178,7 @@ def _changed(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knob
     return changed
 
 
-def _chosen(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, Maker]:
+def _chosen_makers(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, Maker]:
     makers: dict[str, Maker] = {}
     for name in _names(policies):
         makers[name] = ROSTER[name]
@@ -187,7 +187,7 @@ def _chosen(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, 
     return makers
 
 
-def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
+def _knob_differences(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
     return {name + _CHANGED: knobs.changed(KNOBS[name]) for name, knobs in changed.items()}
 
 

@@ -339,14 +339,14 @@ def _print_hit(found: SearchHit, wanted: Sequence[Term]) -> None:
         number = str(line.number) if line.number else ""
         emit(
             click.style(f"{number:>{_NUMBER_WIDTH}}  ", dim=True)
-            + _highlighted(line, width() - _NUMBER_WIDTH - 2)
+            + _highlight(line, width() - _NUMBER_WIDTH - 2)
         )
     if found.show:
         emit(click.style(f"{'':>{_NUMBER_WIDTH}}  {found.show}", dim=True))
     emit("")
 
 
-def _highlighted(line: ExcerptLine, room: int) -> str:
+def _highlight(line: ExcerptLine, room: int) -> str:
     """The line as far as it fits, with its matches highlighted. `plain` keeps every character's
     position."""
     text = shortened(plain(line.text), max(20, room))

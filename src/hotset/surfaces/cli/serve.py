@@ -198,7 +198,7 @@ def mcp(chosen: ProjectOptions) -> int | None:
             f"{chosen.hint('mcp --help')}"
         )
         return FAILED
-    from hotset.surfaces.mcp.mcp_tools import INSTRUCTIONS, opened_toolbox, toolbox_tools, tools  # noqa: PLC0415
+    from hotset.surfaces.mcp.mcp_tools import INSTRUCTIONS, open_toolbox, toolbox_tools, tools  # noqa: PLC0415
     from hotset.surfaces.mcp.memory_tools import memory_tools  # noqa: PLC0415 - 0.3 s; help should not pay for it
     from hotset.surfaces.mcp.project import Project  # noqa: PLC0415
     from hotset.surfaces.mcp.protocol import Server, serve_stdio  # noqa: PLC0415
@@ -208,7 +208,7 @@ def mcp(chosen: ProjectOptions) -> int | None:
     with (
         Project(config) as project,
         IndexFollower(config),
-        opened_toolbox(project, config) as toolbox,
+        open_toolbox(project, config) as toolbox,
     ):
         threading.Thread(target=project.warm, name="hotset-warm", daemon=True).start()
         found = toolbox_tools(toolbox, lambda: project.keeping, config.knobs_for(""))

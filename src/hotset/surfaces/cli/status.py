@@ -77,7 +77,7 @@ _GAP = "  "
 _SHORTEST_TITLE = 24
 
 
-def _prefetched(each: Mapping[str, int]) -> str:
+def _prefetch_figures(each: Mapping[str, int]) -> str:
     """The prefetch figures; a proxy of an older version has none."""
     if not each.get("offered"):
         return "-"
@@ -101,7 +101,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
         lambda each: "-" if each.get("dedup_hit_pct") is None else f"{each['dedup_hit_pct']:.1f} %",
     ),
     ("summaries, failed", lambda each: f"{each['summaries']:,}, {each['summary_failures']:,}"),
-    ("prefetched: used, wasted", lambda each: _prefetched(each.get("prefetches") or {})),
+    ("prefetched: used, wasted", lambda each: _prefetch_figures(each.get("prefetches") or {})),
     ("prefix kept", lambda each: f"{each['prefix_kept_pct']:.1f} %"),
     ("overhead, 95th percentile", lambda each: f"{each['overhead_ms_p95']:.1f} ms"),
     ("cost, measured", lambda each: money(each["spent_dollars"])),
@@ -342,9 +342,9 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
     for line in _savings_lines(found):
         emit(line)
     if found.uncounted:
-        chosen.say(f"\n{_without_bill(found.uncounted)}")
+        chosen.say(f"\n{_describe_unbilled(found.uncounted)}")
     if found.total.estimated_turns and found.sessions:
-        chosen.say(f"\n{_estimated(found.total)}")
+        chosen.say(f"\n{_describe_estimate(found.total)}")
     if found.total.unlisted:
         chosen.say(
             f"* no list price is known for {', '.join(map(plain_line, found.total.unlisted))}: a "
@@ -360,13 +360,13 @@ def _savings_lines(found: Savings) -> Iterator[str]:
         yield from _total_lines(found.total)
 
 
-def _without_bill(turns: int) -> str:
+def _describe_unbilled(turns: int) -> str:
     if turns == 1:
         return "1 more turn has no bill: no usage was reported, or hotset did not plan it"
     return f"{turns:,} more turns have no bill: no usage was reported, or hotset did not plan them"
 
 
-def _estimated(total: Account) -> str:
+def _describe_estimate(total: Account) -> str:
     where = (
         ""
         if total.estimated_turns == total.turns
@@ -375,7 +375,7 @@ def _estimated(total: Account) -> str:
     return f"no usage was reported{where}: our own count is shown instead, marked (~)"
 
 
-def _not_sent(saved: Saved) -> str:
+def _describe_saved(saved: Saved) -> str:
     if saved.tokens >= 0:
         return f"{saved.tokens_pct:.1f} % of it was not sent"
     return (
@@ -404,7 +404,7 @@ def _total_lines(total: Account) -> Iterator[str]:
             f"{measured.prompt:,} tokens",
             f"{how}; {measured.cache_read_pct:.1f} % read from the provider's cache",
         ),
-        ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_not_sent(saved)}"),
+        ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_describe_saved(saved)}"),
         ("cost", f"{money(measured.dollars)}{mark}", f"{how}, at list prices"),
         (
             "everything",

@@ -44,7 +44,7 @@ def emit_json(value: Any) -> None:
     import msgspec  # noqa: PLC0415 - only those who ask for JSON pay for it
 
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    emit(_UNSEEN.sub(lambda found: _escaped(found[0]), text))
+    emit(_UNSEEN.sub(lambda found: _escape(found[0]), text))
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -180,7 +180,7 @@ def safe_text(text: str) -> str:
     )
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """The JSON escape of an invisible character: C1 codes, direction marks, characters of no
     width."""
     units = text.encode("utf-16-be").hex()

@@ -119,17 +119,17 @@ def add(
     if command[0].startswith(("http://", "https://")) and len(command) == 1:
         entry: dict[str, Any] = {
             "url": command[0],
-            **({"headers": _pairs(header)} if header else {}),
+            **({"headers": _parse_pairs(header)} if header else {}),
         }
     else:
         entry = {
             "command": command[0],
             "args": list(command[1:]),
-            **({"env": _pairs(env)} if env else {}),
+            **({"env": _parse_pairs(env)} if env else {}),
         }
     entry |= {"shared": True} if shared else {}
     config = chosen.config()
-    if "command" in entry and not _is_there(entry, config):
+    if "command" in entry and not _is_installed(entry, config):
         raise BadInput(
             f"there is no program {command[0]!r} that could be started; check the name, or "
             f"give its path. Nothing was added"
@@ -278,7 +278,7 @@ def _print_new(chosen: ProjectOptions) -> None:
     chosen.say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}")
 
 
-def _is_there(entry: dict[str, Any], config: Config) -> bool:
+def _is_installed(entry: dict[str, Any], config: Config) -> bool:
     """True if the program can be started: by its name, or by its path, relative to the project's
     folder."""
     program = entry["command"]
@@ -298,7 +298,7 @@ def _command_line(entry: dict[str, Any]) -> str:
     )
 
 
-def _pairs(given: tuple[str, ...]) -> dict[str, str]:
+def _parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
     for word in given:
         if "=" not in word:
             raise BadInput(f"{word!r}: write it as NAME=VALUE")

@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = self.near(ctx, args[0])
+            near = self.similar_commands(ctx, args[0])
             if not near:
                 raise
             names = " or ".join(f"{ctx.command_path} {name}" for name in near)
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
                 f"No such command {args[0]!r}. Did you mean {names}?", ctx
             ) from error
 
-    def near(self, ctx: click.Context, typed: str) -> list[str]:
+    def similar_commands(self, ctx: click.Context, typed: str) -> list[str]:
         """Commands with a similar name."""
         from difflib import get_close_matches  # noqa: PLC0415 - for those who mistype
 
@@ -134,7 +134,7 @@ _OF_COMMANDS = ("memory", "tools", "continuity")
 
 
 class Tree(LazyGroup):
-    def near(self, ctx: click.Context, typed: str) -> list[str]:
+    def similar_commands(self, ctx: click.Context, typed: str) -> list[str]:
         """Also searches the groups: `timeline` may be `memory timeline`."""
         groups = ((name, self.get_command(ctx, name)) for name in _OF_COMMANDS)
         inside = [
@@ -142,7 +142,7 @@ class Tree(LazyGroup):
             for name, each in groups
             if isinstance(each, click.Group) and typed in each.list_commands(ctx)
         ]
-        return inside or super().near(ctx, typed)
+        return inside or super().similar_commands(ctx, typed)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

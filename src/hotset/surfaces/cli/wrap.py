@@ -23,8 +23,8 @@ from hotset.surfaces.cli.agents import (
     BASE_URLS,
     AgentSetup,
     overriding_settings,
+    redact_url,
     set_up,
-    shown,
 )
 from hotset.surfaces.cli.consent import offer_indexing
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK, signals_to
@@ -204,7 +204,7 @@ def _replaced_urls(changed: Mapping[str, str], config: Config, root: str) -> Ite
             continue
         if config.origins.get(f"{upstream}_url") == "default":
             yield (
-                f"{name} was {shown(there)}; calls go to "
+                f"{name} was {redact_url(there)}; calls go to "
                 f"{config.upstreams[upstream].url} instead. "
                 f"To go on to where it was, set {setting} to its value and start the proxy again"
             )

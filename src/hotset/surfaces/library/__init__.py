@@ -18,7 +18,7 @@ def _keep_threads_quiet() -> None:
     content, on stderr."""
     before = threading.excepthook
 
-    def died(args: threading.ExceptHookArgs) -> None:
+    def log_death(args: threading.ExceptHookArgs) -> None:
         if args.thread is None or not args.thread.name.startswith("hotset-"):
             before(args)
         elif args.exc_type is not SystemExit:
@@ -30,7 +30,7 @@ def _keep_threads_quiet() -> None:
                 exc_info=args.exc_value if shown else None,
             )
 
-    threading.excepthook = died
+    threading.excepthook = log_death
 
 
 _keep_threads_quiet()

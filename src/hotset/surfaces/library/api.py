@@ -93,10 +93,10 @@ def wrap(
     pydantic-ai, openai-agents and LangChain are wrapped in the same way. Without a memory it is the
     working directory's, open until the program ends.
     """
-    return (memory or _of_this_project()).wrap(client, agent=agent, session=session, budget=budget)
+    return (memory or _shared_memory()).wrap(client, agent=agent, session=session, budget=budget)
 
 
-def _of_this_project() -> Memory:
+def _shared_memory() -> Memory:
     config = load()
     with _sharing:
         memory = _shared.get(config.folder)
@@ -118,7 +118,7 @@ def _in_thread(
     return awaited
 
 
-class _OpenMemory(Generic[_Window]):
+class _BaseMemory(Generic[_Window]):
     """Base of the blocking and the awaiting memory."""
 
     def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
@@ -128,7 +128,7 @@ class _OpenMemory(Generic[_Window]):
 
     @property
     def closed(self) -> bool:
-        return not self._engine.alive
+        return not self._engine.is_alive
 
     def window(
         self,
@@ -148,7 +148,7 @@ class _OpenMemory(Generic[_Window]):
         have in tokens, where that is less than the model's window. `params` go into every request.
         Raises `BadInput`, and `MemoryClosed`.
         """
-        self._engine.working()
+        self._engine.require_machine()
         spoken = dialect_named(dialect) if dialect else None
         headers = (*_name_headers(agent, session), (b"user-agent", b"hotset-window"))
         tokens = budget_of(budget, "of memory.window()")
@@ -158,7 +158,7 @@ class _OpenMemory(Generic[_Window]):
         self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0
     ) -> _Client:
         """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
-        self._engine.working()
+        self._engine.require_machine()
         one = partial(
             wrap_client,
             engine=self._engine,
@@ -171,14 +171,14 @@ class _OpenMemory(Generic[_Window]):
 
     def _toolbox(self) -> Toolbox:
         """The toolbox. Raises `BadConfig` if it is switched off, and `MemoryClosed`."""
-        toolbox = self._engine.working().toolbox
+        toolbox = self._engine.require_machine().toolbox
         if not isinstance(toolbox, Toolbox):
             raise BadConfig(f"tools are switched off ({self._engine.config.origins['tools']})")
         return toolbox
 
-    def _remembered(self) -> ProjectMemories:
+    def _project_memories(self) -> ProjectMemories:
         """The memories, once what went through so far is kept. Raises `MemoryClosed`."""
-        machine = self._engine.working()
+        machine = self._engine.require_machine()
         self._settle(machine)
         return machine.memories
 
@@ -186,7 +186,7 @@ class _OpenMemory(Generic[_Window]):
     def _store(self) -> Store:
         """The store, once what went through so far is kept. Raises `StoreFailed` while there is
         none, and `MemoryClosed`."""
-        machine = self._engine.working()
+        machine = self._engine.require_machine()
         self._settle(machine)
         keeper = machine.keeper
         if keeper.store is None:
@@ -197,7 +197,7 @@ class _OpenMemory(Generic[_Window]):
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
 
-class Memory(_OpenMemory[Window]):
+class Memory(_BaseMemory[Window]):
     """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an
     `AsyncMemory`."""
 
@@ -205,7 +205,7 @@ class Memory(_OpenMemory[Window]):
         super().__init__(Engine(config, open_store), Window)
         self.tools = Tools(self._toolbox)
         """The toolbox of the project."""
-        self.memories = Memories(self._remembered)
+        self.memories = Memories(self._project_memories)
         """What was learned in its sessions."""
 
     def search(
@@ -260,14 +260,14 @@ class Memory(_OpenMemory[Window]):
         await asyncio.to_thread(self.close)
 
 
-class AsyncMemory(_OpenMemory[AsyncWindow]):
+class AsyncMemory(_BaseMemory[AsyncWindow]):
     """`Memory` for an event loop: what takes time is awaited."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, AsyncWindow)
         self.tools = AsyncTools(self._toolbox)
         """The toolbox of the project."""
-        self.memories = AsyncMemories(self._remembered)
+        self.memories = AsyncMemories(self._project_memories)
         """What was learned in its sessions."""
 
     search = _in_thread(Memory.search)
@@ -288,11 +288,11 @@ class Memories:
     """
 
     def __init__(self, remembered: Callable[[], ProjectMemories]) -> None:
-        self._remembered = remembered
+        self._project_memories = remembered
 
     def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
         """The topics and their sizes in about a hundred tokens, those that fit the query first."""
-        return self._remembered().index(query, max_tokens=max_tokens, session=session)
+        return self._project_memories().index(query, max_tokens=max_tokens, session=session)
 
     def timeline(
         self,
@@ -303,7 +303,7 @@ class Memories:
         session: str = "",
     ) -> RenderedText:
         """Recent work, decisions and open points, in lines with ids."""
-        return self._remembered().timeline(
+        return self._project_memories().timeline(
             query, topics=topics, max_tokens=max_tokens, session=session
         )
 
@@ -325,7 +325,7 @@ class Memories:
         also from sessions that the question's words hardly reach; `text` is empty when nothing is
         left.
         """
-        ask = self._remembered().recall
+        ask = self._project_memories().recall
         return ask(
             query,
             task=task,
@@ -339,11 +339,11 @@ class Memories:
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
         """One memory, as far as it fits, by its id or a unique beginning of it. Raises
         `NotFound`."""
-        return self._remembered().read(id, max_tokens=max_tokens, session=session)
+        return self._project_memories().read(id, max_tokens=max_tokens, session=session)
 
     def get(self, id: str) -> MemoryRecord:
         """The memory itself. Raises `NotFound`."""
-        return self._remembered().get(id)
+        return self._project_memories().get(id)
 
     def all(
         self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
@@ -353,7 +353,7 @@ class Memories:
         from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the project_memories, and not before
 
         return tuple(
-            self._remembered().list(
+            self._project_memories().list(
                 kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit
             )
         )
@@ -376,7 +376,7 @@ class Memories:
         A procedure or a pitfall without a person's trust (`Trust.PERSON`) waits until a person
         confirms it: see `standing`.
         """
-        return self._remembered().remember(
+        return self._project_memories().remember(
             text,
             kind=kind,
             title=title,
@@ -391,19 +391,19 @@ class Memories:
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
         """Takes a memory out of every search; `hotset memory restore` brings it back. With `erase`
         it leaves the disk for good."""
-        self._remembered().forget(id, erase=erase, why=why)
+        self._project_memories().forget(id, erase=erase, why=why)
 
     def outcome(self, session: str, ending: str) -> None:
         """Records the outcome of the latest task of a session: success, partial, failure or
         unknown."""
-        self._remembered().outcome(session, ending)
+        self._project_memories().outcome(session, ending)
 
 
 class AsyncMemories:
     """`Memories` for an event loop: every method is awaited."""
 
     def __init__(self, remembered: Callable[[], ProjectMemories]) -> None:
-        self._remembered = remembered
+        self._project_memories = remembered
 
     index = _in_thread(Memories.index)
     timeline = _in_thread(Memories.timeline)
@@ -416,7 +416,7 @@ class AsyncMemories:
     outcome = _in_thread(Memories.outcome)
 
 
-class _ToolsOfEither:
+class _BaseTools:
     """Base of the blocking and the awaiting toolbox."""
 
     def __init__(self, toolbox: Callable[[], Toolbox]) -> None:
@@ -429,7 +429,7 @@ class _ToolsOfEither:
         return function
 
 
-class Tools(_ToolsOfEither):
+class Tools(_BaseTools):
     """The toolbox for a program: registers functions as tools, finds tools by a query, and calls
     them."""
 
@@ -471,7 +471,7 @@ class Tools(_ToolsOfEither):
         return self._toolbox().use(name, arguments, session=session, query=query)
 
 
-class AsyncTools(_ToolsOfEither):
+class AsyncTools(_BaseTools):
     """`Tools` for an event loop."""
 
     find = _in_thread(Tools.find)

@@ -47,7 +47,7 @@ class Engine:
         self._walks: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
         self._thread.start()
-        self.machine = self._submit(_started(config, open_store)).result(_START_SECONDS)
+        self.machine = self._submit(_start_machine(config, open_store)).result(_START_SECONDS)
         atexit.register(self._close_at_exit)
 
     def wait(self, work: Work[_T]) -> _T:
@@ -61,7 +61,7 @@ class Engine:
             under_way.cancel()  # the caller was interrupted
             raise
 
-    async def done(self, work: Work[_T]) -> _T:
+    async def wait_async(self, work: Work[_T]) -> _T:
         """`wait` for a caller on its own event loop."""
         under_way = self._submit(work)
         try:
@@ -72,12 +72,12 @@ class Engine:
             raise
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return not self._closed and os.getpid() == self._process
 
-    def working(self) -> Machine:
+    def require_machine(self) -> Machine:
         """The machine, as long as it works. Raises `MemoryClosed`."""
-        if self.alive:
+        if self.is_alive:
             return self.machine
         raise MemoryClosed(
             "the memory is closed; open it again with hotset.open()"
@@ -95,9 +95,9 @@ class Engine:
         walking.add_done_callback(self._walks.discard)
         return walking
 
-    def soon(self, act: Callable[[], object]) -> None:
+    def call_soon(self, act: Callable[[], object]) -> None:
         """Runs `act` on the loop without waiting for it."""
-        if self.alive:
+        if self.is_alive:
             self._loop.call_soon_threadsafe(act)
 
     def planner(self, budget: int) -> Planner:
@@ -119,7 +119,7 @@ class Engine:
     def close(self) -> None:
         """Keeps what is under way, and ends. A second call does nothing."""
         with self._closing:
-            if not self.alive:
+            if not self.is_alive:
                 return
             ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
             self._closed = True
@@ -138,9 +138,9 @@ class Engine:
             _log.warning("the memory did not end well: %s", type(error).__name__)
 
     def _submit(self, work: Work[_T]) -> concurrent.futures.Future[_T]:
-        if not self.alive:
+        if not self.is_alive:
             work.close()
-            self.working()
+            self.require_machine()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _run(self) -> None:
@@ -152,11 +152,11 @@ class Engine:
             self._loop.close()
 
     async def _end(self) -> None:
-        await _cancelled(
+        await _cancel_all(
             self._walks
         )  # first: what they leave behind is kept while the machine closes
         await self.machine.close()
-        await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
+        await _cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
 
 
 def _log_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -169,14 +169,14 @@ def _log_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> Non
     )
 
 
-async def _cancelled(tasks: Collection[asyncio.Task[Any] | None]) -> None:
+async def _cancel_all(tasks: Collection[asyncio.Task[Any] | None]) -> None:
     left = [task for task in tasks if task is not None]
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
 
 
-async def _started(config: Config, open_store: Callable[[], Store]) -> Machine:
+async def _start_machine(config: Config, open_store: Callable[[], Store]) -> Machine:
     return Machine.start(config, open_store, _own_wire(config), whose="a program")
 
 

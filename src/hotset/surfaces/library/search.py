@@ -166,7 +166,7 @@ class LibrarySearch:
             return None
         follower = self._engine.machine.follower
         index = follower.opened()
-        self._engine.soon(follower.nudge)
+        self._engine.call_soon(follower.nudge)
         return index
 
     def _may_search_files(self) -> bool:

@@ -165,7 +165,7 @@ class _Awaiting:
         await self.setup.http.aclose()
 
     def ask(self, work: Work[Any]) -> Any:
-        return self.setup.engine.done(work)
+        return self.setup.engine.wait_async(work)
 
     def send(self, request: Any) -> Any:
         return self.setup.http.send(request, stream=True)

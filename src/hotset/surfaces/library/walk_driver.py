@@ -121,7 +121,7 @@ class WalkDriver:
 
     def leave(self) -> None:
         """Cancels the walk: the caller wants no more of it. From any thread."""
-        self._engine.soon(self._cancel)
+        self._engine.call_soon(self._cancel)
 
     async def perform(self, order: Send | Read) -> OrderResult:
         """Gives an order to the caller and waits for its result. Raises `UpstreamFailed`."""

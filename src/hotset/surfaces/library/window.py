@@ -259,11 +259,11 @@ class AsyncWindow(Conversation):
 
     async def request(self, tools: Sequence[Any] = (), **params: Any) -> dict[str, Any]:
         """See `Window.request`."""
-        return await self._engine.done(self._request(tools, params))
+        return await self._engine.wait_async(self._request(tools, params))
 
     async def observe(self, reply: Any) -> bool:
         """See `Window.observe`."""
-        return await self._engine.done(self._observe(reply))
+        return await self._engine.wait_async(self._observe(reply))
 
 
 def _body(order: Send) -> bytes:

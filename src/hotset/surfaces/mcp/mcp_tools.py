@@ -138,7 +138,9 @@ def tools(project: Project) -> tuple[McpTool, ...]:
             },
         ),
         *(
-            _of_history(project, spec.name, spec.description, msgspec.json.decode(spec.parameters))
+            _history_tool(
+                project, spec.name, spec.description, msgspec.json.decode(spec.parameters)
+            )
             for spec in SPECS
         ),
     )
@@ -164,10 +166,10 @@ def _tool(
 ) -> McpTool:
     known = {**properties, "max_tokens": _BUDGET}
 
-    def answered(given: Mapping[str, Any], _session: str) -> ToolReply:
+    def reply_to(given: Mapping[str, Any], _session: str) -> ToolReply:
         return call(Arguments(name, given, known))
 
-    return McpTool(name, title, description, object_schema(known, required), answered)
+    return McpTool(name, title, description, object_schema(known, required), reply_to)
 
 
 def _search_code(project: Project, given: Arguments) -> ToolReply:
@@ -204,7 +206,7 @@ def _get_file(project: Project, given: Arguments) -> ToolReply:
     )
     if lines and symbol:
         raise Malformed("get_file: give lines or symbol, not both")
-    return _from_disk(
+    return _file_reply(
         most,
         lambda room: get_file(
             project.root, path, lines=lines, symbol=symbol, budget=room, parsers=project.parsers
@@ -214,7 +216,7 @@ def _get_file(project: Project, given: Arguments) -> ToolReply:
 
 def _outline(project: Project, given: Arguments) -> ToolReply:
     path, most = given.text("path"), given.max_tokens()
-    return _from_disk(
+    return _file_reply(
         most,
         lambda room: outline_path(
             project.root, below(project.root, path).strip("/"), budget=room, parsers=project.parsers
@@ -222,12 +224,12 @@ def _outline(project: Project, given: Arguments) -> ToolReply:
     )
 
 
-def _from_disk(most: int, read: Callable[[int], CodeText]) -> ToolReply:
+def _file_reply(most: int, read: Callable[[int], CodeText]) -> ToolReply:
     head = f"[hotset: from this project's files; {DATA}]\n"
     return ToolReply(head + read(most - count(head)).text)
 
 
-def _of_history(project: Project, name: str, description: str, schema: dict[str, Any]) -> McpTool:
+def _history_tool(project: Project, name: str, description: str, schema: dict[str, Any]) -> McpTool:
     """A conversation tool for an agent outside of the conversation: the session is an argument."""
     properties = {**schema["properties"], "session": _SESSION, "max_tokens": _BUDGET}
     if name == SEARCH:
@@ -273,7 +275,7 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
 
 
 @contextmanager
-def opened_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
+def open_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
     """The toolbox of a process that serves one client; prepared and maintained in the background.
     Every use is in the audit."""
 
@@ -403,7 +405,8 @@ class Arguments:
         value = self.text(name).lower()
         if value and value not in allowed:
             raise Malformed(
-                f"{self._tool}: {name} must be one of {', '.join(allowed)}, not {_named(value)}"
+                f"{self._tool}: {name} must be one of {', '.join(allowed)}, "
+                f"not {_describe_type(value)}"
             )
         return value
 
@@ -460,7 +463,7 @@ class Arguments:
     def _string(self, name: str) -> str:
         value = self._given.get(name, "")
         if not isinstance(value, str):
-            raise Malformed(f"{self._tool}: {name} must be a string, not {_named(value)}")
+            raise Malformed(f"{self._tool}: {name} must be a string, not {_describe_type(value)}")
         # A lone surrogate is a character in JSON and none in UTF-8.
         return value.encode("utf-8", "replace").decode().strip()
 
@@ -477,10 +480,10 @@ class Arguments:
 
 def _amount(value: object) -> str:
     """A value for an error message: a number as it is."""
-    return str(value)[:20] if type(value) in (int, float) else _named(value)
+    return str(value)[:20] if type(value) in (int, float) else _describe_type(value)
 
 
-def _named(value: object) -> str:
+def _describe_type(value: object) -> str:
     kinds = {
         bool: "true or false",
         int: "a number",

@@ -63,7 +63,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         required: tuple[str, ...] = (),
         **properties: dict[str, Any],
     ) -> McpTool:
-        def answered(given: Mapping[str, Any], session: str) -> ToolReply:
+        def reply_to(given: Mapping[str, Any], session: str) -> ToolReply:
             arguments = Arguments(name, given, properties)
             if not config.memory.enabled:
                 return ToolReply(_switched_off(config), failed=True)
@@ -73,7 +73,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         schema = object_schema(properties, required)
         keeps = name in (REMEMBER, FORGET)
         return McpTool(
-            name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
+            name, title, description, schema, reply_to, reads=not keeps, keeps=keeps, asks=not keeps
         )
 
     return (

@@ -135,9 +135,11 @@ class Server:
             "method" not in request or "id" not in request
         ):  # an answer, or a notification: neither gets a reply
             return None
-        return self._answered(request["method"], request["id"], request.get("params"), session)
+        return self._answer_request(
+            request["method"], request["id"], request.get("params"), session
+        )
 
-    def _answered(self, method: Any, id: Any, params: Any, session: str) -> bytes:
+    def _answer_request(self, method: Any, id: Any, params: Any, session: str) -> bytes:
         if not isinstance(method, str) or isinstance(id, bool) or not isinstance(id, str | int):
             return failure(
                 None,
@@ -146,7 +148,7 @@ class Server:
             )
         try:
             result = self._result(method, params or {}, session)
-        except _Refused as error:
+        except _RequestRefused as error:
             return failure(id, error.code, str(error), error.data)
         except Exception as error:  # a bug of ours costs one answer, not all of the agent's tools
             _log.exception("%s failed", method)
@@ -157,19 +159,19 @@ class Server:
 
     def _result(self, method: str, params: Any, session: str) -> dict[str, Any]:
         if not isinstance(params, dict):
-            raise _Refused(INVALID_PARAMS, "params must be an object")
+            raise _RequestRefused(INVALID_PARAMS, "params must be an object")
         if _is_modern(params):
             return self._modern(method, params, session)
         match method:
             case "initialize":
-                return self._initialised(params)
+                return self._initialize(params)
             case "ping":
                 return {}
             case "tools/list":
-                return self._listed()
+                return self._list_tools()
             case "tools/call":
-                return self._called(params, session)
-        raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
+                return self._call_tool(params, session)
+        raise _RequestRefused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
 
     def _modern(self, method: str, params: Mapping[str, Any], session: str) -> dict[str, Any]:
         _check_envelope(params["_meta"])
@@ -183,14 +185,14 @@ class Server:
                     **kept,
                 }
             case "tools/list":
-                result = {**self._listed(), **kept}
+                result = {**self._list_tools(), **kept}
             case "tools/call":
-                result = self._called(params, session)
+                result = self._call_tool(params, session)
             case _:
-                raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
+                raise _RequestRefused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
         return {**result, "resultType": "complete", "_meta": {f"{_META}serverInfo": _SERVER}}
 
-    def _initialised(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
         wanted = params.get("protocolVersion")
         return {
             "protocolVersion": wanted if wanted in HANDSHAKES else HANDSHAKES[0],
@@ -199,18 +201,18 @@ class Server:
             "instructions": self._instructions,
         }
 
-    def _listed(self) -> dict[str, Any]:
+    def _list_tools(self) -> dict[str, Any]:
         return {"tools": [tool.describe() for tool in self._tools.values()]}
 
-    def _called(self, params: Mapping[str, Any], session: str) -> dict[str, Any]:
+    def _call_tool(self, params: Mapping[str, Any], session: str) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in self._tools:
-            raise _Refused(
+            raise _RequestRefused(
                 INVALID_PARAMS,
                 f"no tool {str(name)[:80]!r}; tools: {', '.join(self._tools)}",
             )
         if not isinstance(arguments, dict | None):
-            raise _Refused(INVALID_PARAMS, f"{name}: arguments must be an object")
+            raise _RequestRefused(INVALID_PARAMS, f"{name}: arguments must be an object")
         try:
             reply = self._tools[name].call(arguments or {}, session)
         except HotsetError as error:
@@ -254,7 +256,7 @@ def _in_one_line(document: bytes) -> msgspec.Raw:
     )
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     """A request that this protocol does not allow."""
 
     def __init__(self, code: int, sentence: str, data: Any = None) -> None:
@@ -271,13 +273,13 @@ def _is_modern(params: Mapping[str, Any]) -> bool:
 def _check_envelope(meta: Mapping[str, Any]) -> None:
     version = meta[f"{_META}protocolVersion"]
     if version != MODERN:
-        raise _Refused(
+        raise _RequestRefused(
             UNSUPPORTED_VERSION,
             "unsupported protocol version",
             {"supported": [MODERN, *HANDSHAKES], "requested": str(version)[:80]},
         )
     if not isinstance(meta.get(f"{_META}clientCapabilities"), dict):
-        raise _Refused(INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object")
+        raise _RequestRefused(INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object")
 
 
 def failure(id: str | int | None, code: int, sentence: str, data: Any = None) -> bytes:

@@ -50,13 +50,14 @@ def build(
     """The application behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`,
     the rest through `Proxy`."""
 
-    async def tell(_request: object) -> JSONResponse:
+    async def show_status(_request: object) -> JSONResponse:
         return JSONResponse(await status())
 
     # No redirects: they would lead to a path without the token.
     own = Starlette(
         routes=[
-            Route(path, tell) for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
+            Route(path, show_status)
+            for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
         ]
     )
     own.router.redirect_slashes = False

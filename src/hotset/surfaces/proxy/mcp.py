@@ -52,7 +52,7 @@ class McpDoor:
         self._one_by_one.shutdown(wait=False, cancel_futures=True)
 
     async def _post(self, request: Request) -> Response:
-        refused = _refusal(request) or self._of_unknown_session(request)
+        refused = _refusal(request) or self._refuse_unknown_session(request)
         if refused is not None:
             return refused
         try:
@@ -65,8 +65,8 @@ class McpDoor:
         headers = {}
         if _is_handshake(message):
             session = headers[_SESSION] = secrets.token_hex(16)
-            await self._remember(session)
-        server = await self._opened()
+            await self._add_session(session)
+        server = await self._get_server()
         loop = asyncio.get_running_loop()
         beside = None if server.waits(message) else self._one_by_one
         answer = await loop.run_in_executor(beside, server.answer, message, session)
@@ -81,7 +81,7 @@ class McpDoor:
         await asyncio.to_thread(self._ended, session)
         return Response(status_code=204)
 
-    def _of_unknown_session(self, request: Request) -> Response | None:
+    def _refuse_unknown_session(self, request: Request) -> Response | None:
         session = request.headers.get(_SESSION)
         if session is None:
             return None
@@ -91,11 +91,11 @@ class McpDoor:
             )
         return None
 
-    async def _remember(self, session: str) -> None:
+    async def _add_session(self, session: str) -> None:
         for oldest, _ in self._sessions.put(session, True):
             await asyncio.to_thread(self._ended, oldest)
 
-    async def _opened(self) -> Server:
+    async def _get_server(self) -> Server:
         if self._server is None:
             self._server = await asyncio.get_running_loop().run_in_executor(
                 self._one_by_one, self._open_once
