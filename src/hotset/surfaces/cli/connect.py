@@ -358,7 +358,7 @@ def _fields(plain: bytes, what: str) -> dict[str, Field]:
 
 
 def _fields_inside(plain: bytes, outer: Field) -> dict[str, Field]:
-    return _fields(plain[outer.value.start : outer.value.end], "what is to hold it")
+    return _fields(plain[outer.value.start : outer.value.end], "the object for the entry")
 
 
 def _dump(value: Mapping[str, Any], indent: str, deep: int) -> str:

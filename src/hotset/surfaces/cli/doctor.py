@@ -259,7 +259,7 @@ def _check_token(path: Path) -> Iterator[Finding]:
         yield ok("token", "not made yet; the first start makes one")
     elif path.is_symlink() or not path.is_file():
         yield fail(
-            "token", f"{path} is not a file of its own", "remove it; the next start makes a new one"
+            "token", f"{path} is not a regular file", "remove it; the next start makes a new one"
         )
     elif path.stat().st_mode & 0o077:
         yield fail(
@@ -276,7 +276,7 @@ def _check_disk(folder: Path) -> Iterator[Finding]:
     if free < _LOW_BYTES:
         yield warn(
             "disk",
-            f"{size(free)} free where {folder} lies",
+            f"{size(free)} free on the disk of {folder}",
             "make room; calls go through, but cannot be kept on a full disk",
         )
     else:

@@ -477,8 +477,8 @@ def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
     )
     if holder:
         chosen.say(
-            f"process {holder} had the index open: what it holds in memory goes when it next "
-            f"looks at it, or ends"
+            f"process {holder} had the index open: its copy in memory goes when it next uses "
+            f"the index, or ends"
         )
     chosen.say(
         "conversations are kept as before; you will be asked again before anything is indexed"

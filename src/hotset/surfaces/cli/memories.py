@@ -275,15 +275,7 @@ def _some(each: Sequence[str], most: int) -> str:
 
 
 def _describe_uses(uses: Uses, now: float) -> str:
-    parts = [f"{number} {what}" for number, what in _ways(uses) if number]
+    ways = ("shown", "read", "helped", "misled")
+    parts = [f"{number} {way}" for way in ways if (number := getattr(uses, way))]
     last = f", last {ago(uses.last, now)}" if uses.last else ""
     return f"{', '.join(parts)}{last}" if parts else "not used yet"
-
-
-def _ways(uses: Uses) -> tuple[tuple[int, str], ...]:
-    return (
-        (uses.shown, "shown"),
-        (uses.read, "read"),
-        (uses.helped, "helped"),
-        (uses.misled, "misled"),
-    )

@@ -218,7 +218,7 @@ def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> N
         chosen.say("\n".join([f"  {title(memory)}", *wrap_lines(memory.text, "  ")]))
         if memory.standing is not Standing.ACTIVE:
             say(
-                f"  it is {memory.standing}, and counts once it is back: "
+                f"  it is {memory.standing}, so agents do not read it until you restore it: "
                 f"{chosen.hint(f'memory restore {memory.id}')}"
             )
     names = " ".join(memory.id for memory in confirmed)

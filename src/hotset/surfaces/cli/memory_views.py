@@ -392,7 +392,7 @@ def graph(
 def parse_period(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
     """Parses a period into its start and end: `2d` is two days ago; a day and "last week" are
     whole. Raises `BadInput`."""
-    from hotset.sources.memory import time_words  # noqa: PLC0415 - for those who ask
+    from hotset.sources.memory import time_words  # noqa: PLC0415 - loaded on demand
 
     if _AGO.fullmatch(typed):
         moment = parse_moment(typed, now)

@@ -218,7 +218,7 @@ def _print_notes(notes: Sequence[str], *, quiet: bool) -> None:
 
 
 def _show(report: Report, *, quiet: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415 - JSON does without
+    from rich.console import Console  # noqa: PLC0415 - not for --json
 
     emit(shortened(plain(_title(report)), width()))
     paper = Console(highlight=False, width=max(_NARROWEST, width()))
@@ -241,7 +241,7 @@ def _show(report: Report, *, quiet: bool) -> None:
     )
     if unused:
         say(
-            f"a replay plans windows, nothing else: {', '.join(unused)} changed nothing",
+            f"a replay plans only windows: {', '.join(unused)} had no effect",
             quiet=quiet,
         )
     if DEFAULT in report.policies:

@@ -41,7 +41,7 @@ def emit(text: str) -> None:
 
 def emit_json(value: Any) -> None:
     """Prints nouns, or anything made of them, as JSON."""
-    import msgspec  # noqa: PLC0415 - only those who ask for JSON pay for it
+    import msgspec  # noqa: PLC0415 - only for --json
 
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     emit(_UNSEEN.sub(lambda found: _escape(found[0]), text))

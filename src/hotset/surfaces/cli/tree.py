@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
 
     def similar_commands(self, ctx: click.Context, typed: str) -> list[str]:
         """Commands with a similar name."""
-        from difflib import get_close_matches  # noqa: PLC0415 - for those who mistype
+        from difflib import get_close_matches  # noqa: PLC0415 - only for a mistyped name
 
         return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
 

@@ -206,7 +206,7 @@ def _replaced_urls(changed: Mapping[str, str], config: Config, root: str) -> Ite
             yield (
                 f"{name} was {redact_url(there)}; calls go to "
                 f"{config.upstreams[upstream].url} instead. "
-                f"To go on to where it was, set {setting} to its value and start the proxy again"
+                f"To keep using it, set {setting} to that URL and start the proxy again"
             )
 
 

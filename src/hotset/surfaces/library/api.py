@@ -230,10 +230,7 @@ class Memory(_BaseMemory[Window]):
 
     def recall(self, id: str) -> bytes:
         """The exact bytes of a page, by its id or a beginning of it, by a tool call's id, or by the
-        content's SHA-256. Raises `NotFound`.
-
-        Raises `NotFound`.
-        """
+        content's SHA-256. Raises `NotFound`."""
         store = self._store
         return store.content(find_content(store, id)[1])
 
@@ -350,7 +347,7 @@ class Memories:
     ) -> tuple[MemoryRecord, ...]:
         """All memories, newest first, without forgotten and merged ones. Raises `BadInput` for an
         unknown kind."""
-        from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the project_memories, and not before
+        from hotset.sources.memory import kind_named  # noqa: PLC0415 - loaded on demand
 
         return tuple(
             self._project_memories().list(
@@ -464,10 +461,7 @@ class Tools(_BaseTools):
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
     ) -> ToolUse:
         """Calls a tool, starting what it needs. Wrong arguments are answered with an explanation:
-        `Used.ran` is false then. Raises `NotFound`, `ToolRefused` and `ToolFailed`.
-
-        Raises `NotFound`, `ToolRefused` and `ToolFailed`.
-        """
+        `ToolUse.ran` is false then. Raises `NotFound`, `ToolRefused` and `ToolFailed`."""
         return self._toolbox().use(name, arguments, session=session, query=query)
 
 

@@ -174,7 +174,7 @@ class LibrarySearch:
         return read_consent(config.folder).allows(config.project) and has_code(config.folder)
 
     def _files(self, wanted: LibraryQuery, room: int) -> Retrieved:
-        from hotset.sources.code import tell_code  # noqa: PLC0415 - with the index, and not before
+        from hotset.sources.code import tell_code  # noqa: PLC0415 - loaded on demand
 
         config = self._engine.config
         only = Filter(

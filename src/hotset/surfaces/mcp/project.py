@@ -107,7 +107,7 @@ class Project:
     def memories(self, *, makes: bool = False) -> ProjectMemories:
         """The memories. Raises `NotFound` while nothing is kept, unless `makes`."""
         if not makes:
-            self.store  # noqa: B018 - a question makes no store
+            self.store  # noqa: B018 - raises where there is no store
         return self._memories
 
     def session(self, named: str) -> SessionId | None:

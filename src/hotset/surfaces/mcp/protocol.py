@@ -234,10 +234,10 @@ class Server:
 
 
 def _decode(message: bytes) -> Any:
-    """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in
-    UTF-8: `?` replaces it.
+    """Parses a message; `?` replaces half of a surrogate pair, as of an emoji that was cut: it is
+    valid in JSON, but not in UTF-8.
 
-    Refused as a whole, the message would have no id to answer to, and its client would wait for
+    If such a message were refused, there would be no id to answer to, and its client would wait for
     ever.
     """
     try:

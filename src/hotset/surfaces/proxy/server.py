@@ -143,7 +143,7 @@ def _give_up(machine: Machine) -> None:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed (`hotset[fast]`): a quarter less added latency, for 14 MB."""
     try:
-        import uvloop  # noqa: PLC0415 - an extra
+        import uvloop  # noqa: PLC0415 - an optional extra
     except ImportError:
         return None
     fast: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
