@@ -27,8 +27,8 @@ def main() -> None:
             "--data",
             f"{folder}/demo",
         ]
-        told = subprocess.run(command, capture_output=True, check=True, text=True)
-    lines = (told.stderr + told.stdout).splitlines()
+        done = subprocess.run(command, capture_output=True, check=True, text=True)
+    lines = (done.stderr + done.stdout).splitlines()
     kill = next(n for n, line in enumerate(lines) if "kill -9" in line)
     end = next(n for n, line in enumerate(lines) if line.startswith("Look at it"))
     rest = next(n for n, line in enumerate(lines) if line.startswith("What was kept"))

@@ -1,7 +1,7 @@
 """hotset: virtual memory for LLM agents. Each name is imported when it is first used: importing
 hotset costs nothing."""
 
-TYPE_CHECKING = False  # what `typing` says, without importing it
+TYPE_CHECKING = False  # as in `typing`, without importing it
 
 if TYPE_CHECKING:
     from hotset.errors import HotsetError
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
         AsyncMemory,
         AsyncWindow,
         Memory,
-        Said,
         ToolCall,
         Window,
+        WindowReply,
         open,  # noqa: A004
         wrap,
     )
 else:
 
     def __getattr__(name: str) -> object:
-        from importlib import import_module  # noqa: PLC0415 - nor that
+        from importlib import import_module  # noqa: PLC0415 - loaded on demand
 
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -35,9 +35,9 @@ __all__ = [
     "AsyncWindow",
     "HotsetError",
     "Memory",
-    "Said",
     "ToolCall",
     "Window",
+    "WindowReply",
     "__version__",
     "open",
     "wrap",

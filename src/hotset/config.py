@@ -1,4 +1,4 @@
-"""What an operator chose: flag over environment over file over default. The only reader of the
+"""The settings in force: flag over environment over file over default. The only reader of the
 environment and of TOML.
 
 A project's own folder is never a source of settings: a cloned repository must not be able to say
@@ -47,22 +47,22 @@ SERVERS = "servers.json"
 project's tools."""
 
 TOOLS = "tools"
-"""Where a project's tools are, in its data folder."""
+"""The folder of a project's tools, in its data folder."""
 
 MEMORY = "memory"
-"""Where what is derived of its memories lies there."""
+"""The folder of what is derived from its memories, in its data folder."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _LEAST_BUDGET = 1000  # tokens; an agent's system text and tools alone take more
 _SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
-"""The words for yes and no in the environment, where all is text."""
+"""The words for yes and no in the environment, where every value is text."""
 
 _PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
-def _in(table: str, key: str = "", **more: str) -> Meta:
+def _place(table: str, key: str = "", **more: str) -> Meta:
     """A setting's place in the file: `key` of a table, by default its own name."""
     return Meta(extra={"table": table, "key": key, **more})
 
@@ -79,23 +79,23 @@ class Settings(Struct, frozen=True):
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     openai_url: str = "https://api.openai.com/v1"
     anthropic_url: str = "https://api.anthropic.com"
-    off: Annotated[bool, _in("window")] = False
-    inject: Annotated[bool, _in("window", flag="--no-tools")] = True
-    budget: Annotated[Any, _in("window")] = 0
-    profile: Annotated[Any, _in("window")] = ""
-    search: Annotated[bool, _in("search", "enabled")] = True
-    minilm: Annotated[str, _in("search")] = AUTO
-    embedding_url: Annotated[str, _in("search")] = ""
-    embedding_model: Annotated[str, _in("search")] = ""
+    off: Annotated[bool, _place("window")] = False
+    inject: Annotated[bool, _place("window", flag="--no-tools")] = True
+    budget: Annotated[Any, _place("window")] = 0
+    profile: Annotated[Any, _place("window")] = ""
+    search: Annotated[bool, _place("search", "enabled")] = True
+    minilm: Annotated[str, _place("search")] = AUTO
+    embedding_url: Annotated[str, _place("search")] = ""
+    embedding_model: Annotated[str, _place("search")] = ""
     embedding_size: Annotated[
-        int, Meta(ge=0), _in("search", allowed="how many numbers a vector of the model has")
+        int, Meta(ge=0), _place("search", allowed="how many numbers a vector of the model has")
     ] = 0
-    summary_model: Annotated[str, _in("summary", "model")] = ""
-    summary_upstream: Annotated[str, _in("summary", "upstream")] = ""
-    summary_every: Annotated[int, Meta(ge=0), _in("summary", "every")] = 10
-    summary_seconds: Annotated[Seconds, _in("summary", "seconds")] = 60.0
-    tools: Annotated[bool, _in("tools", "enabled")] = True
-    memory: Annotated[bool, _in("memory", "enabled")] = True
+    summary_model: Annotated[str, _place("summary", "model")] = ""
+    summary_upstream: Annotated[str, _place("summary", "upstream")] = ""
+    summary_every: Annotated[int, Meta(ge=0), _place("summary", "every")] = 10
+    summary_seconds: Annotated[Seconds, _place("summary", "seconds")] = 60.0
+    tools: Annotated[bool, _place("tools", "enabled")] = True
+    memory: Annotated[bool, _place("memory", "enabled")] = True
     patience: Annotated[float, Meta(ge=1, le=1000)] = 1.0
 
 
@@ -119,7 +119,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Summarising:
-    """How older work is summed up."""
+    """Settings of summaries of older work."""
 
     model: str = ""
     """The small model that writes summaries; empty leaves them to rules."""
@@ -130,7 +130,7 @@ class Summarising:
     seconds: float = 60.0
     """How long writing one may take. Only the next summary waits for it."""
     key: str = field(default="", repr=False)
-    """The key for it: never a client's. From the environment alone."""
+    """The API key for it: never a client's. From the environment alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +138,16 @@ class Config:
     project: Path
     """The folder that the agent works in."""
     folder: Path
-    """Where hotset keeps what belongs to this project."""
+    """The data folder of this project."""
     port: int | None
     """The port that was asked for; 0 is any, None lets hotset choose one and stay with it."""
     upstreams: Mapping[str, Upstream]
     origins: Mapping[str, str]
-    """For each setting, where its value came from."""
+    """The source of each setting's value."""
     own_prices: tuple[tuple[str, Mapping[str, float]], ...] = ()
     """Prices of the user's file, by patterns of model names."""
     off: bool = False
-    """Requests go out as they come; they are kept all the same."""
+    """Requests go out as they come; they are still kept."""
     inject: bool = True
     """Our tools are offered to the model beside the client's."""
     budget: int = 0
@@ -159,21 +159,21 @@ class Config:
     own_alerts: Mapping[str, float] = field(default_factory=dict)
     """Thresholds of the user's file."""
     knobs: Knobs | None = None
-    """What a program chose by itself: it holds for every agent, instead of profiles and files."""
+    """Knobs that a program set: they hold for every agent, instead of profiles and files."""
     summary: Summarising = field(default_factory=Summarising)
     search: bool = True
-    """What is kept is indexed; otherwise searches look through the store itself."""
+    """Pages are indexed; otherwise searches look through the store itself."""
     embedding: Embedding = field(default_factory=Embedding)
-    """What the index has vectors from."""
+    """The source of the index's vectors."""
     patience: float = 1.0
-    """How many times as long as usual a call waits for our own work: more for a slow machine."""
+    """Factor on every wait for our own work: more for a slow machine."""
     tooling: Tooling = field(default_factory=Tooling)
     memory: Remembering = field(default_factory=Remembering)
     servers: tuple[Path, ...] = ()
     """The files that list MCP servers: the user's own, and the project's, whose entries override
     those."""
     user: Path = field(default_factory=Path.home)
-    """The person's own folder, in which programs keep skills."""
+    """The user's home folder, in which programs keep skills."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """Values of `${NAME}` in those files."""
 
@@ -201,7 +201,7 @@ class Config:
         }
 
     def knobs_for(self, agent: str) -> Knobs:
-        """What holds for an agent, by its name: kinds of agents are profiles too."""
+        """The knobs for an agent, by its name: kinds of agents are profiles too."""
         if self.knobs is not None:
             return self.knobs
         return PROFILES.get(self.profile or agent, PROFILES[DEFAULT_PROFILE]).turned(self.own_knobs)
@@ -243,13 +243,13 @@ def load(
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
     named_profile = _profile(chosen.profile, origins["profile"])
-    said_in = "knobs" if tables["knobs"].keys() & {"low", "high"} else "window"
+    shares_table = "knobs" if tables["knobs"].keys() & {"low", "high"} else "window"
     _check_shares(
-        PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs), f"[{said_in}] in {path}"
+        PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs), f"[{shares_table}] in {path}"
     )
     for name in ("summary", "search"):
         _check_names(name, tables[name], path)
-    patience = chosen.patience  # what the file names is as it says
+    patience = chosen.patience  # values of the file are taken as they are
     waits = {
         "list_seconds": patience * Tooling().list_seconds,
         "call_seconds": patience * Tooling().call_seconds,
@@ -260,7 +260,7 @@ def load(
     root = project_root(Path(chosen.project or Path.cwd()))
     home = Path(chosen.home or _platform_home()).expanduser()
     folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
-    urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named(
+    urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named_upstreams(
         file, path, origins
     )
     return Config(
@@ -295,8 +295,8 @@ def load(
 
 @cache
 def listed_prices() -> tuple[tuple[str, Price], ...]:
-    """The prices that come with hotset, in the order in which they are tried. Read only when asked
-    for: it takes ten ms."""
+    """The prices that come with hotset, in the order in which they are tried. Read on demand: it
+    takes 10 ms."""
     from importlib.resources import files  # noqa: PLC0415 - read only when prices are
 
     file = tomllib.loads(files("hotset").joinpath("data", "prices.toml").read_text("utf-8"))
@@ -308,9 +308,8 @@ def listed_prices() -> tuple[tuple[str, Price], ...]:
 
 
 def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
-    """The knobs that words like `keep=8` and `prefetch.mode=on` set, by name. Raises
-    `BadConfig`."""
-    said: dict[str, Any] = {}
+    """Parses words like `keep=8` and `prefetch.mode=on` into knobs by name. Raises `BadConfig`."""
+    knobs: dict[str, Any] = {}
     known = [name for name in Knobs().by_name() if name not in _NO_SETTINGS]
     for word in words:
         name, equals, text = (part.strip() for part in word.partition("="))
@@ -323,9 +322,9 @@ def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
         except tomllib.TOMLDecodeError:
             given = text  # a bare word, such as a policy
         group, _, rest = name.rpartition(".")
-        said |= _values(Knobs, {group: {rest: given}} if group else {rest: given}, origin)
-    _check_shares(PROFILES[DEFAULT_PROFILE].turned(said), origin)
-    return said
+        knobs |= _values(Knobs, {group: {rest: given}} if group else {rest: given}, origin)
+    _check_shares(PROFILES[DEFAULT_PROFILE].turned(knobs), origin)
+    return knobs
 
 
 def user_file(env: Mapping[str, str]) -> Path:
@@ -367,7 +366,9 @@ def _table(file: Mapping[str, Any], name: str, path: Path) -> Mapping[str, Any]:
     return table
 
 
-def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict[str, str]:
+def _named_upstreams(
+    file: Mapping[str, Any], path: Path, origins: dict[str, str]
+) -> dict[str, str]:
     """Further upstreams: `[upstreams.NAME] url = "..."`."""
     named: dict[str, str] = {}
     tables = file.get("upstreams", {})
@@ -386,17 +387,17 @@ def _named(file: Mapping[str, Any], path: Path, origins: dict[str, str]) -> dict
 def _settings(
     flags: Mapping[str, object], env: Mapping[str, str], file: Mapping[str, Any], path: Path
 ) -> tuple[Settings, dict[str, str]]:
-    """Each setting's value from the first source that has one, and which source that was."""
+    """Each setting's value from the first source that has one, and the name of that source."""
     chosen: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for setting in structs.fields(Settings):
         name, (bare, facts) = setting.name, _facts(setting.type)
         table, key = facts.get("table"), facts.get("key") or name
-        said = env.get(f"HOTSET_{name.upper()}")
+        given = env.get(f"HOTSET_{name.upper()}")
         sources = (
             (flags.get(name), facts.get("flag") or f"--{name.replace('_', '-')}"),
             (
-                _SWITCH.get(said.strip().lower(), said) if said and bare is bool else said,
+                _SWITCH.get(given.strip().lower(), given) if given and bare is bool else given,
                 f"HOTSET_{name.upper()}",
             ),
             ((_table(file, table, path) if table else file).get(key), str(path)),
@@ -437,7 +438,7 @@ def _values(
     known = {
         each.name: each.type for each in structs.fields(group) if each.name not in _NO_SETTINGS
     }
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, given in table.items():
         at = f"{prefix}{name} of {origin}"
         if name in beside:
@@ -447,15 +448,15 @@ def _values(
                 name, [*beside, *known], f"{prefix[:-1]} of {origin}" if prefix else origin
             )
         if not _is_group(known[name]):
-            said[f"{prefix}{name}"] = _value(known[name], given, at)
+            values[f"{prefix}{name}"] = _value(known[name], given, at)
             continue
         inner = {"mode": given} if known[name] is Prefetch and isinstance(given, str) else given
         if not isinstance(inner, dict):
             shorter = f"{_allowed(Prefetching)}, or " if known[name] is Prefetch else ""
             names = ", ".join(known[name].__struct_fields__)
             raise BadConfig(f"{at} must be {shorter}a table of {names}, not {given!r}")
-        said |= _values(known[name], inner, origin, f"{prefix}{name}.")
-    return said
+        values |= _values(known[name], inner, origin, f"{prefix}{name}.")
+    return values
 
 
 def _is_group(kind: Any) -> bool:
@@ -488,7 +489,7 @@ def _value(kind: Any, given: object, at: str, *, strict: bool = True) -> Any:
 
 
 def _allowed(kind: Any) -> str:
-    """What a setting of that type may be, in words."""
+    """The allowed values of a setting of that type, in words."""
     bare, facts = _facts(kind)
     if "allowed" in facts:
         return str(facts["allowed"])
@@ -514,12 +515,12 @@ def _facts(kind: Any) -> tuple[Any, dict[str, Any]]:
     """The type without its annotations, and the annotations: its range, and a setting's place."""
     if get_origin(kind) is not Annotated:
         return kind, {}
-    said: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for meta in kind.__metadata__:
-        said |= {end: most for end in ("ge", "le") if (most := getattr(meta, end)) is not None} | (
+        facts |= {end: most for end in ("ge", "le") if (most := getattr(meta, end)) is not None} | (
             meta.extra or {}
         )
-    return kind.__origin__, said
+    return kind.__origin__, facts
 
 
 def _refuse_name(name: str, known: Iterable[str], where: str, more: str = "") -> NoReturn:
@@ -532,7 +533,7 @@ def _refuse_name(name: str, known: Iterable[str], where: str, more: str = "") ->
 
 
 def _limit(given: object, at: str) -> Limit:
-    """`{over = 3000, room = 2000}`; `{over = 0}` never shortens."""
+    """Parses `{over = 3000, room = 2000}`; `{over = 0}` never shortens."""
     if not isinstance(given, dict) or "over" not in given or not set(given) <= {"over", "room"}:
         raise BadConfig(
             f"{at} must look like {{over = 3000, room = 2000}}, in characters, not {given!r}"
@@ -579,8 +580,8 @@ def _alerts(table: Mapping[str, Any], origin: str) -> dict[str, float]:
 
 
 def _embedding(chosen: Settings, key: str, origins: Mapping[str, str]) -> Embedding:
-    """The endpoint needs all three of its settings; MiniLM's vectors mean nothing beside an
-    endpoint's."""
+    """The embedding's settings. An endpoint needs all three of its own; MiniLM's vectors cannot be
+    mixed with an endpoint's."""
     minilm, url = chosen.minilm, chosen.embedding_url
     if minilm not in (AUTO, OFF):
         minilm = str(_weights(minilm, origins["minilm"]))
@@ -630,7 +631,7 @@ def _summarising(
 
 
 def _own_prices(file: Mapping[str, Any], path: Path) -> tuple[tuple[str, Mapping[str, float]], ...]:
-    """Prices of the user's own: `[prices."PATTERN"]` with any of the fields of a `Price`."""
+    """The user's own prices: `[prices."PATTERN"]` with any of the fields of a `Price`."""
     tables = file.get("prices", {})
     if not isinstance(tables, dict) or not all(
         isinstance(table, dict) for table in tables.values()
@@ -657,8 +658,7 @@ def _own_prices(file: Mapping[str, Any], path: Path) -> tuple[tuple[str, Mapping
 
 
 def budget_of(value: object, origin: str) -> int:
-    """What a prompt may have, in tokens; 0 for what the model's window allows. Raises
-    `BadConfig`."""
+    """A prompt's limit in tokens; 0 for what the model's window allows. Raises `BadConfig`."""
     tokens = int(value) if isinstance(value, str) and value.isdigit() else value
     if (
         isinstance(tokens, bool)
@@ -738,6 +738,6 @@ def _platform_home() -> Path:
 
 
 def _folder_name(root: Path) -> str:
-    """Readable, and never the same for two projects."""
+    """A readable folder name that no two projects share."""
     name = re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")[:32] or "root"
     return f"{name}-{hashlib.sha256(os.fsencode(root)).hexdigest()[:8]}"

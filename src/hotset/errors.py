@@ -35,7 +35,7 @@ class Malformed(BadInput):
 
 
 class BadRow(BadInput):
-    """A row of an import that cannot be as it is; nothing was changed."""
+    """A row of an import that cannot be used; nothing was changed."""
 
     def __init__(self, row: int, why: str) -> None:
         super().__init__(f"row {row}: {why}; nothing was changed")
@@ -57,7 +57,7 @@ class ToolRefused(BadInput):
 
 
 class Conflict(BadInput):
-    """Another writer changed it meanwhile: read it again and decide anew. Nothing was changed."""
+    """Another writer changed it meanwhile: read it again, then retry. Nothing was changed."""
 
 
 class MemoryClosed(BadInput):

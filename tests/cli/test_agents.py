@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hotset.surfaces.cli.agents import around_proxies, profile_of, set_up
+from hotset.surfaces.cli.agents import no_proxy_variables, profile_of, set_up
 
 ROOT = "http://127.0.0.1:4747/secret-token"
 PROVIDERS = frozenset({"api.anthropic.com", "api.openai.com"})
@@ -149,4 +149,4 @@ def test_any_other_agent_gets_the_usual_variables():
     ],
 )
 def test_loopback_goes_around_the_machine_s_proxy(env, expected):
-    assert around_proxies(env).get("NO_PROXY") == expected
+    assert no_proxy_variables(env).get("NO_PROXY") == expected

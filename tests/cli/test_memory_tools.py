@@ -44,7 +44,7 @@ def asked(desk: Desk, calls: Calls) -> list[tuple[str, bool]]:
 def test_the_five_tools_cost_few_tokens(desk: Desk):
     config = load(project=str(desk.project), data=str(desk.data))
     with Project(config) as project:
-        listed = [tool.told() for tool in memory_tools(project, config)]
+        listed = [tool.describe() for tool in memory_tools(project, config)]
 
     paid = [
         {

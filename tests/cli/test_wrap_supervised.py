@@ -30,6 +30,12 @@ turns, folder = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
 headers = {"content-type": "application/json", "x-api-key": "k", "user-agent": "fake-agent/1.0"}
 said = []
+
+def pause(seconds):
+    if (folder / "stop").exists() or not folder.exists():
+        sys.exit(3)
+    time.sleep(seconds)
+
 for turn in range(turns):
     said.append({"role": "user", "content": f"question {turn}"})
     body = json.dumps({"model": "claude-test", "max_tokens": 50, "messages": said}).encode()
@@ -42,13 +48,14 @@ for turn in range(turns):
         except (urllib.error.URLError, ConnectionError):
             if time.monotonic() > deadline:
                 sys.exit(3)
-            time.sleep(0.05)
+            pause(0.05)
     (folder / f"turn-{turn}").touch()
     while not (folder / f"go-{turn}").exists():
-        time.sleep(0.01)
+        pause(0.01)
 """  # noqa: E501
-"""Asks one question after the other, each when it is let go, and tries again while nobody
-answers."""
+"""Asks one question after the other, each when its `go` file is there, and tries again while the
+proxy is down. It outlives a wrap that is killed, so it ends by itself when its `stop` file is there
+or its folder is gone."""
 
 
 @pytest.fixture
@@ -61,7 +68,7 @@ def upstream() -> Iterator[ScriptedUpstream]:
 
 @pytest.fixture
 def to_upstream(upstream: ScriptedUpstream) -> dict[str, str]:
-    """With a port that nobody takes while the proxy is down: no other test asks for it, and no
+    """With a port that no process takes while the proxy is down: no other test asks for it, and no
     system hands it out."""
     for port in random.Random(os.getpid()).sample(range(20_000, 32_000), 100):
         with socket.socket() as probe:
@@ -94,6 +101,13 @@ class Conversation:
             (self._folder / f"go-{turn}").touch()
         return self.wrap.wait(120)
 
+    def stop(self) -> None:
+        """Ends the agent, also one whose wrap was killed, and the wrap."""
+        (self._folder / "stop").touch()
+        if self.wrap.poll() is None:
+            self.wrap.kill()
+            self.wrap.wait(120)
+
     def said(self) -> str:
         return self._err.read_text()
 
@@ -110,9 +124,7 @@ def conversation(desk: Desk, to_upstream, tmp_path: Path):
 
     yield begin
     for each in begun:
-        if each.wrap.poll() is None:
-            each.wrap.kill()
-            each.wrap.wait(120)
+        each.stop()
 
 
 def settled(desk: Desk) -> None:

@@ -42,8 +42,9 @@ nobody = cast("Any", None)
 
 
 def brought(dialect: str, style: str = STYLES[0], **more: object) -> list[dict[str, Any]]:
-    """The tools of our MCP server, as it tells of them, in the words of a client."""
-    told = [tool.told() for tool in (*toolbox_tools(nobody, nobody, Knobs()), *mcp_tools(nobody))]
+    """The tools of our MCP server, as a client lists them."""
+    tools = (*toolbox_tools(nobody, nobody, Knobs()), *mcp_tools(nobody))
+    listed = [tool.describe() for tool in tools]
     if dialect == "anthropic":
         return [
             {
@@ -52,7 +53,7 @@ def brought(dialect: str, style: str = STYLES[0], **more: object) -> list[dict[s
                 "input_schema": each["inputSchema"],
                 **more,
             }
-            for each in told
+            for each in listed
         ]
     functions = [
         {
@@ -61,7 +62,7 @@ def brought(dialect: str, style: str = STYLES[0], **more: object) -> list[dict[s
             "parameters": each["inputSchema"],
             **more,
         }
-        for each in told
+        for each in listed
     ]
     if dialect == "openai-chat":
         return [{"type": "function", "function": each} for each in functions]

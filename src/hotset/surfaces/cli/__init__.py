@@ -1,4 +1,4 @@
-"""The command line: it asks and prints; it decides nothing."""
+"""The command line: parses options, calls the layers below and prints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """The console script."""
     from hotset.surfaces.cli.exit import interrupt_again, run  # noqa: PLC0415
-    from hotset.surfaces.cli.tree import hotset  # noqa: PLC0415 - whoever imports the package does not pay for click
+    from hotset.surfaces.cli.tree import hotset  # noqa: PLC0415 - importing the package must not load click
 
     sys.unraisablehook = interrupt_again
     sys.exit(run(hotset, sys.argv[1:]))

@@ -1,7 +1,9 @@
-"""Agents as data: the variables and arguments that send one through the proxy for one run, and the
-settings of theirs that would send them elsewhere. Nothing on disk is edited.
+"""Agents as data: the variables and arguments that send one through the proxy for one run, and
+those of their settings that would send them elsewhere.
 
-Files of other programs may be missing, broken or of an unknown shape; then they say nothing."""
+Nothing on disk is edited. Files of other programs may be missing, broken or of an unknown shape;
+then they are ignored.
+"""
 
 from __future__ import annotations
 
@@ -30,30 +32,31 @@ BASE_URLS = {
     "ANTHROPIC_BASE_URL": ("anthropic", "HOTSET_ANTHROPIC_URL"),
     "ANTHROPIC_API_BASE": ("anthropic", "HOTSET_ANTHROPIC_URL"),
 }
-"""The variables by which clients are sent elsewhere, and our setting for the same provider."""
+"""The variables with which clients are redirected, and our setting for the same provider."""
 
 _CONNECT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
-    """What one agent listens to. Texts may hold {root}, {openai}, {origin} and {token}."""
+    """The variables and arguments that one agent reads. Texts may hold {root}, {openai}, {origin}
+    and {token}."""
 
     name: str
     commands: frozenset[str]
     env: Mapping[str, str]
     at_home: Mapping[str, str] = field(default_factory=dict)
-    """Variables for when calls end at the agent's own provider, `home`; not set where the
-    environment has them."""
+    """Variables for calls that end at the agent's own provider, `home`; not set if the environment
+    has them."""
     home: str = ""
     documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Variables that hold JSON; ours is laid over what is there."""
+    """Variables that hold JSON; ours is merged into what is there."""
     arguments: tuple[str, ...] = ()
-    """Put right behind the command."""
+    """Arguments, inserted right behind the command."""
     bare: frozenset[str] = frozenset()
-    """Subcommands that talk to no model and take no arguments of ours."""
+    """Subcommands that talk to no model and take none of our arguments."""
     key: str = ""
-    """The variable with the API key; without it, `keyless` takes the place of `arguments`."""
+    """The variable with the API key; without it, `keyless` replaces `arguments`."""
     keyless: tuple[str, ...] = ()
     note: str = ""
     """A warning for a person without that key."""
@@ -65,7 +68,7 @@ def _codex(*more: str) -> tuple[str, ...]:
     settings = (
         'model_providers.hotset.name="hotset"',
         'model_providers.hotset.base_url="{origin}/v1"',
-        # Everybody on this machine can read a command line, so the token goes by the environment.
+        # Every user of this machine can read a command line, so the token goes by the environment.
         'model_providers.hotset.env_http_headers={"x-hotset-token"="HOTSET_TOKEN"}',
         'model_providers.hotset.wire_api="responses"',
         *more,
@@ -111,7 +114,7 @@ PROFILES = (
                     "openai": {"options": {"baseURL": "{openai}"}},
                     "anthropic": {
                         "options": {"baseURL": "{openai}"}
-                    },  # its Anthropic client wants the /v1 too
+                    },  # its Anthropic client needs the /v1 too
                 }
             }
         },
@@ -119,7 +122,7 @@ PROFILES = (
     AgentProfile(
         "aider",
         frozenset({"aider"}),
-        # litellm puts /v1/messages behind the Anthropic one itself, and reads either name.
+        # litellm appends /v1/messages to the Anthropic one itself, and reads either name.
         {
             "OPENAI_API_BASE": "{openai}",
             "ANTHROPIC_API_BASE": "{root}",
@@ -156,7 +159,7 @@ ANY_OTHER = AgentProfile(
 
 @dataclass(frozen=True, slots=True)
 class AgentSetup:
-    """What one run of an agent gets."""
+    """The environment and command of one run of an agent."""
 
     profile: AgentProfile
     changed: Mapping[str, str]
@@ -192,7 +195,7 @@ def set_up(
         name: _overlay_json(env.get(name, ""), _fill_all(ours, root))
         for name, ours in profile.documents.items()
     }
-    changed |= around_proxies(env)
+    changed |= no_proxy_variables(env)
     return AgentSetup(
         profile=profile,
         changed=changed,
@@ -202,8 +205,8 @@ def set_up(
     )
 
 
-def around_proxies(env: Mapping[str, str]) -> dict[str, str]:
-    """Loopback must not go through the machine's HTTP proxy: what NO_PROXY has to say then."""
+def no_proxy_variables(env: Mapping[str, str]) -> dict[str, str]:
+    """The value of NO_PROXY that keeps loopback out of the machine's HTTP proxy."""
     if not any(env.get(name) or env.get(name.lower()) for name in _PROXY_NAMES):
         return {}
     there = [
@@ -253,18 +256,18 @@ def _merge(below: Any, above: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Routing:
-    """One place that says where one agent goes."""
+    """One place that sets where an agent sends its calls."""
 
     agent: str
     where: str
-    """The variable or file that says it."""
+    """The variable or file that sets it."""
     url: str
     wins: bool
-    """It wins over what `hotset wrap` sets."""
+    """True if it overrides what `hotset wrap` sets."""
 
 
 class UrlTarget(Enum):
-    """Where a base URL leads."""
+    """The destination of a base URL."""
 
     HERE = "to this project's proxy"
     WRONG_TOKEN = "to this project's proxy, but with a wrong token"  # noqa: S105 - not a token
@@ -285,8 +288,8 @@ def target_of(url: str, address: Address | None) -> UrlTarget:
     return UrlTarget.LOCAL if _is_listening(port) else UrlTarget.DEAD
 
 
-def shown(url: str) -> str:
-    """A URL without what could be a secret in it: its path, query, user and password."""
+def redact_url(url: str) -> str:
+    """A URL without its possible secrets: path, query, user and password."""
     parts = _parts(url)
     if parts is None or not parts.hostname:
         return "something that is not a URL"
@@ -295,7 +298,7 @@ def shown(url: str) -> str:
 
 
 def find_routings(env: Mapping[str, str], project: Path) -> Iterator[Routing]:
-    """Every place that is known to say where an agent goes."""
+    """Every known place that sets where an agent sends its calls."""
     home = Path(env.get("HOME") or "~").expanduser()
     claude = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
     codex = Path(env.get("CODEX_HOME") or home / ".codex") / "config.toml"
@@ -321,7 +324,7 @@ def overriding_settings(profile: str, config: Config, root: str) -> Iterator[str
         if routing.agent == profile and routing.wins and not routing.url.startswith(root):
             yield (
                 f"{routing.where} sends {routing.agent} to "
-                f"{shown(routing.url)} and wins over the "
+                f"{redact_url(routing.url)} and wins over the "
                 f"environment; remove it there"
             )
 

@@ -1,5 +1,5 @@
-"""`hotset connect` and `hotset disconnect`: hotset among the MCP servers of another program, and
-out of them again; every other byte of its file stays."""
+"""`hotset connect` and `hotset disconnect`: add hotset to the MCP servers of another program, or
+remove it; every other byte of its file stays."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ _TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class AgentClient:
-    """Where a program looks for MCP servers, and in which form."""
+    """The file in which a program lists MCP servers, and its format."""
 
     file: str
-    """In the project's folder, or in the person's own."""
+    """Relative to the project's folder, or to the home folder."""
     container: str
     entry: Callable[[str, tuple[str, ...]], dict[str, Any]]
     of_user: bool = False
     home: str = ""
-    """The variable that names another folder for that file, where there is one."""
+    """The variable that names another folder for that file; empty if there is none."""
     where: str = ""
-    """The placeholder for its project's folder, where it starts servers in some other one."""
+    """The placeholder for its project's folder; empty if it starts servers in that folder."""
     then: str = ""
-    """What the person does next."""
+    """The next step for the person."""
 
 
 def _plain_entry(command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
@@ -125,9 +125,9 @@ def connect(chosen: ProjectOptions, client: str, *, only_print: bool) -> None:
     if after == before:
         chosen.say(f"hotset is in {path} already")
         return
-    private_folder(_note(config, client).parent)
-    if not _note(config, client).exists():
-        _keep(config, client, before, after)
+    private_folder(_note_path(config, client).parent)
+    if not _note_path(config, client).exists():
+        _write_note(config, client, before, after)
     _write(path, after)
     chosen.say(
         f"hotset is in {path} now; {spec.then}. To undo: {chosen.hint(f'disconnect {client}')}"
@@ -141,7 +141,7 @@ def disconnect(chosen: ProjectOptions, client: str) -> int:
     """Remove hotset from the MCP servers of CLIENT. If the file did not change since `connect`, it
     is restored byte for byte."""
     config = chosen.config()
-    path, note = _path(config, client), _note(config, client)
+    path, note = _path(config, client), _note_path(config, client)
     now = _read(path)
     if now is None:
         raise NotFound(f"{path} is not there: nothing to undo")
@@ -171,7 +171,8 @@ def _path(config: Config, client: str) -> Path:
 
 
 def _arguments(chosen: ProjectOptions, client: AgentClient) -> tuple[str, ...]:
-    """The same store and the same project, wherever the other program starts us."""
+    """Arguments for `hotset mcp` that select this store and project, wherever the other program
+    starts us."""
     project = client.where or (
         str(Path(chosen.project).resolve()) if chosen.project and client.of_user else ""
     )
@@ -202,7 +203,7 @@ def _without_entry(text: str, client: AgentClient, path: Path) -> str:
 
 
 def _command() -> tuple[str, ...]:
-    """By its name where the other program will find it; otherwise by its place."""
+    """Our command: by name if the other program will find it, otherwise by path."""
     if shutil.which("hotset"):
         return ("hotset",)
     beside = Path(sys.executable).with_name("hotset")
@@ -219,26 +220,26 @@ def _read(path: Path) -> str | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all, with the rights that the file had."""
+    """Writes a file atomically, with the permissions that it had."""
     path.parent.mkdir(parents=True, exist_ok=True)
     target = path.resolve()  # a link stays a link
     was = target.stat() if target.exists() else None
-    # Keys may stand in it: nobody else may read the draft either.
+    # It may hold keys: the draft must not be readable by others either.
     with replace_file(target, f".{target.name}.hotset", mode=0o600 if was else 0o666) as file:
         file.write(text.encode())
         if was is not None:
-            with suppress(PermissionError):  # of a file of another user's
+            with suppress(PermissionError):  # a file of another user
                 os.fchown(file.fileno(), was.st_uid, was.st_gid)
             os.fchmod(file.fileno(), stat.S_IMODE(was.st_mode))
 
 
-def _note(config: Config, client: str) -> Path:
+def _note_path(config: Config, client: str) -> Path:
     return config.folder / _FOLDER / f"{client}.json"
 
 
-def _keep(config: Config, client: str, before: str | None, after: str) -> None:
+def _write_note(config: Config, client: str, before: str | None, after: str) -> None:
     kept = {"path": str(_path(config, client)), "before": before, "after": _hash(after)}
-    write_atomically(_note(config, client), json.dumps(kept).encode())
+    write_atomically(_note_path(config, client), json.dumps(kept).encode())
 
 
 def _hash(text: str) -> str:
@@ -246,8 +247,8 @@ def _hash(text: str) -> str:
 
 
 def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> str:
-    """Into the object under `container`, which is made where it is missing. Raises `BadConfig`
-    where the file cannot be read."""
+    """The text with an entry in the object `container`, which is created if missing. Raises
+    `BadConfig` if the text cannot be parsed."""
     if not text.strip():
         return json.dumps({container: {name: entry}}, indent=2) + "\n"
     if _json_entry(text, container, name) == entry:
@@ -257,24 +258,28 @@ def put_json(text: str, container: str, name: str, entry: Mapping[str, Any]) -> 
     plain = _plain(body)
     there = _fields(plain, "the file")
     if container in there:
-        at, inner, deep = there[container].value.start + 1, _inside(plain, there[container]), 2
-        new = f"{json.dumps(name)}: {_dumped(entry, indent, deep)}"
+        at, inner, deep = (
+            there[container].value.start + 1,
+            _fields_inside(plain, there[container]),
+            2,
+        )
+        new = f"{json.dumps(name)}: {_dump(entry, indent, deep)}"
     else:
         at, inner, deep = plain.index(b"{") + 1, there, 1
-        new = f"{json.dumps(container)}: {_dumped({name: entry}, indent, deep)}"
+        new = f"{json.dumps(container)}: {_dump({name: entry}, indent, deep)}"
     end = "," if inner else f"\n{indent * (deep - 1)}"
     return (body[:at] + f"\n{indent * deep}{new}{end}".encode() + body[at:]).decode()
 
 
 def take_json(text: str, container: str, name: str) -> str:
-    """Without that entry; the same text where it is not there. Raises `BadConfig` where the file
-    cannot be read."""
+    """The text without that entry; unchanged if it has none. Raises `BadConfig` if the text cannot
+    be parsed."""
     if not text.strip():
         return text
     body = text.encode()
     plain = _plain(body)
     outer = _fields(plain, "the file").get(container)
-    entry = _inside(plain, outer).get(name) if outer is not None else None
+    entry = _fields_inside(plain, outer).get(name) if outer is not None else None
     if outer is None or entry is None:
         return text
     start, end = outer.value.start + entry.key.start, outer.value.start + entry.value.end
@@ -283,7 +288,7 @@ def take_json(text: str, container: str, name: str) -> str:
         end = behind.end()
     elif (before := re.compile(rb",\s*\Z").search(plain, 0, start)) is not None:
         start = before.start()
-    # The line break in front of it goes with it.
+    # The line break in front of it is removed with it.
     start = (
         len(plain[:start].rstrip(b" \t\r\n"))
         if behind is not None or plain[:start].rstrip().endswith(b"{")
@@ -293,17 +298,19 @@ def take_json(text: str, container: str, name: str) -> str:
 
 
 def put_toml(text: str, tables: Sequence[str], entry: Mapping[str, str | list[str]]) -> str:
-    """As a table at the end. Raises `BadConfig` where the file cannot be read."""
+    """The text with the entry as a table at its end. Raises `BadConfig` if the text cannot be
+    parsed."""
     if _toml_entry(text, tables) == entry:
         return text
     text = take_toml(text, tables)
-    told = "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
+    pairs = "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return f"{text}{gap}[{'.'.join(tables)}]\n{told}"
+    return f"{text}{gap}[{'.'.join(tables)}]\n{pairs}"
 
 
 def take_toml(text: str, tables: Sequence[str]) -> str:
-    """Without that table and those below it. Raises `BadConfig` where the file cannot be read."""
+    """The text without that table and those below it. Raises `BadConfig` if the text cannot be
+    parsed."""
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -350,11 +357,11 @@ def _fields(plain: bytes, what: str) -> dict[str, Field]:
         raise BadConfig(f"{what} cannot be changed: {error}") from error
 
 
-def _inside(plain: bytes, outer: Field) -> dict[str, Field]:
-    return _fields(plain[outer.value.start : outer.value.end], "what is to hold it")
+def _fields_inside(plain: bytes, outer: Field) -> dict[str, Field]:
+    return _fields(plain[outer.value.start : outer.value.end], "the object for the entry")
 
 
-def _dumped(value: Mapping[str, Any], indent: str, deep: int) -> str:
+def _dump(value: Mapping[str, Any], indent: str, deep: int) -> str:
     return json.dumps(value, indent=indent).replace("\n", f"\n{indent * deep}")
 
 

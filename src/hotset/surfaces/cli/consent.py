@@ -1,5 +1,5 @@
-"""What a person is asked: may something be done that is hard to take back, and may the project's
-files be read. The answer about the files is remembered until they say otherwise."""
+"""Questions to the person: consent to what is hard to undo, and to indexing the project's files.
+The answer about the files is stored until it is changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask; for scripts."
 
 
 def ask_yes(question: str, *, yes: bool) -> bool:
-    """A person's yes to a question. Raises `BadInput` where there is no terminal to ask in."""
+    """Asks for consent; True for yes. Raises `BadInput` where there is no terminal to ask in."""
     if yes:
         return True
     if not _can_ask():
@@ -31,8 +31,8 @@ def is_allowed(config: Config) -> bool:
 
 
 def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> bool:
-    """For a command that is about indexing: ask unless it is allowed already, also after a no.
-    Raises `BadInput`."""
+    """Asks unless indexing is allowed already, also after a no; for commands about indexing. Raises
+    `BadInput`."""
     if is_allowed(config):
         return True
     if yes:
@@ -46,11 +46,11 @@ def require_consent(chosen: ProjectOptions, config: Config, *, yes: bool) -> boo
 
 
 def offer_indexing(chosen: ProjectOptions, config: Config, *, yes: bool) -> None:
-    """For a command that is about something else: ask once, in a terminal, and only where the
-    folder looks like a project."""
-    said = code.read_consent(config.folder)
+    """Asks once, in a terminal, and only if the folder looks like a project; for commands about
+    something else."""
+    consent = code.read_consent(config.folder)
     answered = (
-        said.answer is not code.ConsentAnswer.UNANSWERED and Path(said.root) == config.project
+        consent.answer is not code.ConsentAnswer.UNANSWERED and Path(consent.root) == config.project
     )
     if yes:
         require_consent(chosen, config, yes=True)
@@ -87,5 +87,5 @@ def _can_ask() -> bool:
 
 
 def _is_project(folder: Path) -> bool:
-    """False for a home folder and the root: an agent started there does not mean all of it."""
+    """False for a home folder and the root: an agent started there rarely means all of it."""
     return folder not in (Path.home(), Path(folder.anchor))

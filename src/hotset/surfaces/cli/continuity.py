@@ -11,7 +11,12 @@ from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryId, Standing
 from hotset.sources.memory import ids_in
 from hotset.surfaces.cli.exit import FOUND, OK
-from hotset.surfaces.cli.memories import encode_new, no_encode, opened_memories, updated_memories
+from hotset.surfaces.cli.memories import (
+    encode_new,
+    no_encode,
+    open_project_memories,
+    open_updated_memories,
+)
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import emit, emit_json, plain
 
@@ -40,7 +45,7 @@ def continuity() -> None:
 @project_options
 def on(chosen: ProjectOptions) -> None:
     """Keep CONTINUITY.md: read it when a session begins, write it when one ends."""
-    with opened_memories(chosen, makes=True) as memories:
+    with open_project_memories(chosen, makes=True) as memories:
         memories.continuity.switch(on=True)
         encode_new(memories, chosen)
         path = memories.write_continuity()
@@ -53,7 +58,7 @@ def on(chosen: ProjectOptions) -> None:
 @project_options
 def off(chosen: ProjectOptions) -> None:
     """Stop writing CONTINUITY.md. The file stays as it is."""
-    with opened_memories(chosen, makes=True) as memories:
+    with open_project_memories(chosen, makes=True) as memories:
         was_on = memories.continuity.is_on
         memories.continuity.switch(on=False)
     chosen.say(
@@ -66,7 +71,7 @@ def off(chosen: ProjectOptions) -> None:
 @as_json
 def show(chosen: ProjectOptions, *, as_json: bool) -> None:
     """Show the file, and which of the memories in it no longer hold."""
-    with opened_memories(chosen, lists=True) as memories:
+    with open_project_memories(chosen, lists=True) as memories:
         is_on, text = memories.continuity.is_on, memories.continuity.text()
         named = {id: _standing(memories, id) for id in ids_in(text or "")}
     if as_json:
@@ -92,7 +97,7 @@ def show(chosen: ProjectOptions, *, as_json: bool) -> None:
 @project_options
 def accept(chosen: ProjectOptions) -> int:
     """Accept the file as it is now: agents read it as the project's own words, until it changes."""
-    with opened_memories(chosen, makes=True) as memories:
+    with open_project_memories(chosen, makes=True) as memories:
         is_there = memories.continuity.accept()
     if not is_there:
         chosen.say(f"there is no CONTINUITY.md; to keep one: {chosen.hint('continuity on')}")
@@ -106,7 +111,7 @@ def accept(chosen: ProjectOptions) -> int:
 @no_encode
 def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
     """Write CONTINUITY.md now."""
-    with updated_memories(chosen, no_encode=no_encode, makes=True) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, makes=True) as memories:
         path = memories.write_continuity()
     emit(str(path))
 
@@ -114,5 +119,5 @@ def write(chosen: ProjectOptions, *, no_encode: bool) -> None:
 def _standing(memories: ProjectMemories, id: MemoryId) -> Standing | None:
     try:
         return memories.get(id).standing
-    except BadInput:  # there is none, or it is the beginning of several
+    except BadInput:  # unknown, or ambiguous
         return None

@@ -78,13 +78,13 @@ def diff(chosen: ProjectOptions, session: str, turn: str, *, full: bool, as_json
     config = chosen.config()
     with open_existing(config) as store:
         found = find_session(store, session)
-        told = difference(store, find_turn(store, found, turn), DIALECTS, inject=config.inject)
+        turn_diff = difference(store, find_turn(store, found, turn), DIALECTS, inject=config.inject)
         if as_json:
-            emit_json(_document(store, told, full))
+            emit_json(_document(store, turn_diff, full))
             return
-        for line in _lines(store, told, full):
+        for line in _lines(store, turn_diff, full):
             emit(line)
-    hint = next((page.id for change in told.changes for page in change.pages), None)
+    hint = next((page.id for change in turn_diff.changes for page in change.pages), None)
     if hint is not None:
         chosen.say(f"\nThe exact bytes of a page: {chosen.hint(f'recall {hint}')}")
 
@@ -176,63 +176,63 @@ def find_turn(store: Store, session: Session, typed: str) -> Turn:
     return found[0]
 
 
-def _lines(store: Store, told: Difference, full: bool) -> Iterator[str]:
-    turn = told.turn
+def _lines(store: Store, turn_diff: Difference, full: bool) -> Iterator[str]:
+    turn = turn_diff.turn
     yield click.style(f"{turn.session}  turn {turn.number}  {plain_line(turn.model)}", bold=True)
-    if not told.planned:
+    if not turn_diff.planned:
         yield "went out as it came, byte for byte"
         return
-    if not (told.changes or told.spliced or told.tools):
+    if not (turn_diff.changes or turn_diff.spliced or turn_diff.tools):
         yield "planned, and nothing was changed: it went out as it came"
         return
-    yield _total(told)
-    for change in told.changes:
+    yield _total(turn_diff)
+    for change in turn_diff.changes:
         yield ""
         yield from _change_lines(store, change, full)
-    for spliced in told.spliced:
+    for spliced in turn_diff.spliced:
         yield ""
         yield from _spliced_lines(spliced, full)
-    if told.tools:
+    if turn_diff.tools:
         yield ""
         yield (
-            f"beside the client's tools, {len(told.tools)} of ours: "
-            f"{', '.join(map(plain_line, told.tools))}"
+            f"beside the client's tools, {len(turn_diff.tools)} of ours: "
+            f"{', '.join(map(plain_line, turn_diff.tools))}"
         )
-    if told.retrievals:
+    if turn_diff.retrievals:
         yield ""
         yield (
             f"in this turn the model asked for something back "
-            f"{_times(len(told.retrievals))}; the "
+            f"{_times(len(turn_diff.retrievals))}; the "
             f"client saw nothing of it:"
         )
-        for each in told.retrievals:
+        for each in turn_diff.retrievals:
             asked = " ".join(str(each.detail.get(name, "")) for name in ("tool", "id")).rstrip()
             yield f"  {plain_line(asked)}  {each.detail.get('tokens', 0):,} tokens"
-    if told.uses:
+    if turn_diff.uses:
         yield ""
         yield (
-            f"in this turn the model used the toolbox {_times(len(told.uses))}; the client saw "
-            f"nothing of it:"
+            f"in this turn the model used the toolbox {_times(len(turn_diff.uses))}; the client "
+            f"saw nothing of it:"
         )
-        for each in told.uses:
+        for each in turn_diff.uses:
             failed = "  failed" if each.detail.get("failed") else ""
             name, size = plain_line(str(each.detail.get("tool", ""))), each.detail.get("bytes", 0)
             yield f"  {name}  {size:,} bytes{failed}"
 
 
-def _total(told: Difference) -> str:
-    if told.bill is None:
-        spared = sum(change.whole - change.tokens for change in told.changes)
+def _total(turn_diff: Difference) -> str:
+    if turn_diff.bill is None:
+        spared = sum(change.whole - change.tokens for change in turn_diff.changes)
         return (
             f"{spared:,} of the provider's tokens less than everything, "
             f"as we estimate them; this "
             f"turn has no bill"
         )
-    sent, whole = told.bill.sent.prompt, told.bill.whole.prompt
+    sent, whole = turn_diff.bill.sent.prompt, turn_diff.bill.whole.prompt
     share = f" ({100 * sent / whole:.0f} %)" if whole else ""
-    calls = f" over {told.bill.calls} calls" if told.bill.calls > 1 else ""
-    if told.bill.usage.estimated:
-        count = f"{told.bill.usage.prompt:,}{calls}"
+    calls = f" over {turn_diff.bill.calls} calls" if turn_diff.bill.calls > 1 else ""
+    if turn_diff.bill.usage.estimated:
+        count = f"{turn_diff.bill.usage.prompt:,}{calls}"
         return (
             f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider reported no "
             f"usage, by our count it was {count}\n"
@@ -240,7 +240,7 @@ def _total(told: Difference) -> str:
         )
     return (
         f"instead of {whole:,} tokens we sent {sent:,}{share}; the provider measured "
-        f"{told.bill.usage.prompt:,}{calls}\n"
+        f"{turn_diff.bill.usage.prompt:,}{calls}\n"
         "all figures but the measured one are estimated, in the provider's tokens"
     )
 
@@ -307,11 +307,11 @@ def _spliced_lines(spliced: HiddenAround, full: bool) -> Iterator[str]:
 
 
 def _text_lines(text: str, mark: str, colour: str, most: int | None) -> Iterator[str]:
-    """The first lines of a text, as wide as there is room; or all of it."""
+    """The first lines of a text, cut to the width; or all of it."""
     lines = plain(text).split("\n")
     for line in lines[:most]:
-        told = line if most is None else shortened(line, max(20, width() - _INDENT - 2))
-        yield click.style(f"{'':{_INDENT - 2}}{mark} {told}", fg=colour)
+        shown = line if most is None else shortened(line, max(20, width() - _INDENT - 2))
+        yield click.style(f"{'':{_INDENT - 2}}{mark} {shown}", fg=colour)
     if most is not None and len(lines) > most:
         yield f"{'':{_INDENT}}… {count(len(lines) - most, 'line')} more"
 
@@ -326,10 +326,10 @@ def _text(store: Store, page: Page) -> str:
     return store.content(page.digest).decode("utf-8", "replace")
 
 
-def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
-    bill = told.bill
+def _document(store: Store, turn_diff: Difference, full: bool) -> dict[str, Any]:
+    bill = turn_diff.bill
 
-    def was(page: Page) -> dict[str, Any]:
+    def document_of(page: Page) -> dict[str, Any]:
         text = _text(store, page)
         return {
             **msgspec.to_builtins(page),
@@ -337,10 +337,10 @@ def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
         }
 
     return {
-        "session": told.turn.session,
-        "turn": told.turn.number,
-        "model": told.turn.model,
-        "changed": bool(told.changes or told.spliced or told.tools),
+        "session": turn_diff.turn.session,
+        "turn": turn_diff.turn.number,
+        "model": turn_diff.turn.model,
+        "changed": bool(turn_diff.changes or turn_diff.spliced or turn_diff.tools),
         "estimated": {"sent": bill.sent.prompt, "whole": bill.whole.prompt} if bill else None,
         "measured": {
             "sent": bill.usage.prompt,
@@ -356,11 +356,11 @@ def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
                 "fresh": change.fresh,
                 "whole": change.whole,
                 "tokens": change.tokens,
-                "instead_of": [was(page) for page in change.pages],
+                "instead_of": [document_of(page) for page in change.pages],
                 "sent": change.sent.decode("utf-8", "replace"),
                 "reference": msgspec.to_builtins(change.reference),
             }
-            for change in told.changes
+            for change in turn_diff.changes
         ],
         "spliced": [
             {
@@ -369,9 +369,9 @@ def _document(store: Store, told: Difference, full: bool) -> dict[str, Any]:
                 "instead": each.hidden.instead.decode("utf-8", "replace"),
                 "after": [raw.decode("utf-8", "replace") for raw in each.hidden.after],
             }
-            for each in told.spliced
+            for each in turn_diff.spliced
         ],
-        "tools": list(told.tools),
-        "retrievals": [each.detail for each in told.retrievals],
-        "uses": [each.detail for each in told.uses],
+        "tools": list(turn_diff.tools),
+        "retrievals": [each.detail for each in turn_diff.retrievals],
+        "uses": [each.detail for each in turn_diff.uses],
     }

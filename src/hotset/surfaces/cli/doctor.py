@@ -1,4 +1,4 @@
-"""`hotset doctor`: why is nothing kept? Each finding is one line with what to do."""
+"""`hotset doctor`: find out why nothing is kept. Each finding is one line with what to do."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from hotset.surfaces.cli.agents import (
     BASE_URLS,
     Routing,
     UrlTarget,
-    around_proxies,
     find_routings,
-    shown,
+    no_proxy_variables,
+    redact_url,
     target_of,
 )
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK
@@ -47,9 +47,9 @@ from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, sp
 from hotset.surfaces.proxy.address import Address, find_proxy
 
 _LOW_BYTES = 500_000_000
-_BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that something holds it
+_BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that a process holds it
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
-_FORMAT_AT = 60  # where SQLite's header holds the number of the store's format
+_FORMAT_AT = 60  # offset of the store's format number in SQLite's header
 _RECENT_SECONDS = 7 * 86400
 _REASONS = 3
 _SAMPLE = 20
@@ -67,12 +67,12 @@ class Finding:
     level: Level
     says: str
     todo: str = ""
-    """What to do about it; empty where all is well."""
+    """What to do about it; empty if all is well."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckScene:
-    """Everything that the checks look at, gathered once."""
+    """The input of all checks, gathered once."""
 
     config: Config
     env: Mapping[str, str]
@@ -124,10 +124,10 @@ def doctor(chosen: ProjectOptions, as_json: bool) -> int:
 
 
 def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
-    """What every check finds, for an agent with this environment."""
+    """The findings of every check, for an agent with this environment."""
     address, status = find_proxy(config)
     scene = CheckScene(config, env, time.time(), address, status)
-    # The folder's modes come before opening the store mends them.
+    # The folder's modes are checked before opening the store fixes them.
     checks = (check_proxy, check_folder, check_store, check_routing)
     return [finding for check in checks for finding in check(scene)]
 
@@ -196,16 +196,16 @@ def _check_traffic(scene: CheckScene) -> Finding:
             "no call has come yet",
             "run the agent with: hotset wrap AGENT, or set its base URL (hotset up shows it)",
         )
-    told = f"{count(requests, 'call')}, {kept:,} kept" + (
+    calls = f"{count(requests, 'call')}, {kept:,} kept" + (
         f", the last {span(scene.now - last)} ago" if last else ""
     )
     if bypassed:
         return warn(
             "traffic",
-            f"{told}; {bypassed:,} went through without being kept",
+            f"{calls}; {bypassed:,} went through without being kept",
             "see `bypassed` below for the reasons",
         )
-    return ok("traffic", told)
+    return ok("traffic", calls)
 
 
 def check_folder(scene: CheckScene) -> Iterator[Finding]:
@@ -259,7 +259,7 @@ def _check_token(path: Path) -> Iterator[Finding]:
         yield ok("token", "not made yet; the first start makes one")
     elif path.is_symlink() or not path.is_file():
         yield fail(
-            "token", f"{path} is not a file of its own", "remove it; the next start makes a new one"
+            "token", f"{path} is not a regular file", "remove it; the next start makes a new one"
         )
     elif path.stat().st_mode & 0o077:
         yield fail(
@@ -276,7 +276,7 @@ def _check_disk(folder: Path) -> Iterator[Finding]:
     if free < _LOW_BYTES:
         yield warn(
             "disk",
-            f"{size(free)} free where {folder} lies",
+            f"{size(free)} free on the disk of {folder}",
             "make room; calls go through, but cannot be kept on a full disk",
         )
     else:
@@ -309,7 +309,7 @@ def check_store(scene: CheckScene) -> Iterator[Finding]:
         yield ok("store", "empty: nothing was kept yet")
         return
     if database.exists():
-        if not database.is_file():  # whoever opens a pipe waits for its other end
+        if not database.is_file():  # opening a pipe would wait for its other end
             yield fail("store", f"{database} is not a regular file", "move it away")
             return
         yield _check_format(database)
@@ -359,7 +359,7 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
     try:
         store = open_to_look(scene.config.folder)
     except StoreTooNew:
-        return  # told by `format`
+        return  # reported by `format`
     except HotsetError as error:
         yield fail("store", str(error), "run: hotset repair")
         return
@@ -372,7 +372,7 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
             )
             yield fail("store", f"nothing can be kept: {store.only_read}", todo)
         census = store.census()
-        told = (
+        contents = (
             f"{count(census.sessions, 'session')}, {count(census.pages, 'page')}, "
             f"{size(census.content_bytes)}"
         )
@@ -380,8 +380,8 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
         yield ok(
             "store",
             (
-                f"opens; {told} in {size(census.stored_bytes)}; the latest {count(read, 'page')} "
-                f"read back whole"
+                f"opens; {contents} in {size(census.stored_bytes)}; the latest "
+                f"{count(read, 'page')} read back whole"
             ),
         )
         yield from _check_bypasses(scene, store.events())
@@ -392,8 +392,7 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
 
 
 def _read_latest(store: Store) -> int:
-    """Reads the newest pages back; their hashes are checked on the way. `hotset verify` does it for
-    all."""
+    """Reads the newest pages back, which checks their hashes. `hotset verify` does it for all."""
     newest = deque(store.sessions(), maxlen=1)
     pages = deque(
         (page for session in newest for page in store.pages(Where(session=session.id))),
@@ -416,11 +415,11 @@ def _check_bypasses(scene: CheckScene, events: Iterable[Event]) -> Iterator[Find
     reasons = Counter(str(event.detail.get("reason", "unknown")) for event in recent).most_common(
         _REASONS
     )
-    told = "; ".join(f"{times:,} x {plain(reason)}" for reason, times in reasons)
+    why = "; ".join(f"{times:,} x {plain(reason)}" for reason, times in reasons)
     last = span(scene.now - max(event.time for event in recent))
     yield warn(
         "bypassed",
-        f"{count(len(recent), 'call')} in the last week, the last {last} ago: {told}",
+        f"{count(len(recent), 'call')} in the last week, the last {last} ago: {why}",
         _advice(reasons[0][0]),
     )
 
@@ -469,26 +468,26 @@ def _judge_variable(scene: CheckScene, name: str, url: str, undo: str) -> Findin
         case UrlTarget.DEAD:
             return fail(
                 "environment",
-                f"{name} leads to {shown(url)}, where nothing answers",
+                f"{name} leads to {redact_url(url)}, where nothing answers",
                 f"{again}; or run: hotset up",
             )
         case UrlTarget.LOCAL:
             return warn(
                 "environment",
-                f"{name} leads to {shown(url)}, which is not this project's proxy",
+                f"{name} leads to {redact_url(url)}, which is not this project's proxy",
                 again,
             )
         case UrlTarget.ELSEWHERE:
             setting = BASE_URLS[name][1]
             return warn(
                 "environment",
-                f"{name} leads to {shown(url)}, past the proxy: nothing is kept",
+                f"{name} leads to {redact_url(url)}, past the proxy: nothing is kept",
                 f"{undo}; to have hotset go there, set {setting} to the same value",
             )
 
 
 def _check_http_proxy(scene: CheckScene) -> Iterator[Finding]:
-    if around_proxies(scene.env):
+    if no_proxy_variables(scene.env):
         yield warn(
             "http proxy",
             (
@@ -501,7 +500,7 @@ def _check_http_proxy(scene: CheckScene) -> Iterator[Finding]:
 
 def _judge_settings(scene: CheckScene, routing: Routing) -> Finding:
     about = routing.agent.lower()
-    where = f"{routing.where} sends it to {shown(routing.url)}"
+    where = f"{routing.where} sends it to {redact_url(routing.url)}"
     match target_of(routing.url, scene.serving):
         case UrlTarget.HERE:
             return ok(about, f"{routing.where} sends it to this project's proxy")

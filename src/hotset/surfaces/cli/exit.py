@@ -1,5 +1,5 @@
-"""How a command ends: 0 well, 1 with a finding, 2 with a failure; always a sentence, never a
-traceback."""
+"""Exit codes and error messages: 0 for success, 1 for a finding, 2 for a failure; a sentence, never
+a traceback."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hotset.errors import HotsetError, NotFound
 
 OK, FOUND, FAILED = 0, 1, 2
 INTERRUPTED = 130
-_SOON = 0.05  # seconds, in which the place that cannot raise it is left
+_SOON = 0.05  # seconds until the code that cannot raise it is left
 
 
 def run(command: click.Command, arguments: Sequence[str]) -> int:
-    """The exit code of `hotset ARGUMENTS`."""
+    """Runs `hotset ARGUMENTS` and returns its exit code."""
     try:
         code = command.main(list(arguments), prog_name="hotset", standalone_mode=False)
         sys.stdout.flush()
@@ -38,8 +38,8 @@ def run(command: click.Command, arguments: Sequence[str]) -> int:
 
 
 def discard_output() -> int:
-    """The reader of our output has closed it. Without this, Python would complain when it flushes
-    at exit."""
+    """Drops further output, because its reader has closed it; otherwise Python would complain when
+    it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return OK
 
@@ -48,7 +48,7 @@ def discard_output() -> int:
 def signals_to(
     handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals
 ) -> Iterator[None]:
-    """Signals go to `handler` while the block runs."""
+    """Sends signals to `handler` while the block runs."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
@@ -58,8 +58,8 @@ def signals_to(
 
 
 def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Raises Ctrl-C again where Python could not, such as in a generator that is let go; it would
-    be lost."""
+    """Raises Ctrl-C again where Python could not, such as in a generator that is being collected;
+    it would be lost."""
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return

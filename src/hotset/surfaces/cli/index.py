@@ -1,5 +1,4 @@
-"""`hotset index`: the project's files, indexed once, watched, or followed by a child process beside
-whatever runs here."""
+"""`hotset index`: index the project's files once, watch them, or follow them in a child process."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from hotset.runtime.reader import IndexState
     from hotset.sources.code import IndexProgress, IndexReport, Totals
 
-_LOOK_SECONDS = 0.5  # between two looks whether it is still allowed
-_OTHERS_SECONDS = 5.0  # for whoever watches to come by what was changed a moment ago
+_LOOK_SECONDS = 0.5  # between two checks of the consent
+_OTHERS_SECONDS = 5.0  # for another process that watches to index the latest changes
 _NICENESS = 10  # beside an agent that works
 _MOST_NAMED = 5
 _NOUNS: Mapping[str, tuple[str, str]] = {
@@ -50,12 +49,12 @@ _NOUNS: Mapping[str, tuple[str, str]] = {
     Why.HARD_LINK: ("with other names (hard link)", "with other names (hard links)"),
     Why.STRANGE_NAME: ("with a name that cannot be shown", "with names that cannot be shown"),
 }
-"""Reasons that do not read well behind a number."""
+"""Reasons that need another wording behind a number."""
 
 _CONSENT_SECONDS = (
-    1.0  # between two looks at the answer: it may be given, or taken back, in another terminal
+    1.0  # between two reads of the consent: it may be given, or revoked, in another terminal
 )
-_REST_SECONDS = 30.0  # after one that ended: whatever was the matter may be over
+_REST_SECONDS = 30.0  # after one that ended: the cause may be gone
 
 
 @click.command(
@@ -134,14 +133,14 @@ def _index_or_watch(
             if not watch:
                 return _status(report)
         return _bring_up_to_date(
-            chosen, config, stop, watch=watch, as_json=as_json, told=report is not None
+            chosen, config, stop, watch=watch, as_json=as_json, reported=report is not None
         )
 
 
 def _await_other_indexer(config: Config, stop: threading.Event) -> IndexReport | None:
-    """The report of another process that indexes, once nothing is left for it to do.
+    """The report of another process that indexes, once it is up to date.
 
-    None where no process does, or where it has more to do than we wait for.
+    None if no process does, or if it takes longer than we wait.
     """
     began = time.monotonic()
     while code.who_indexes(config.folder) is not None and not stop.is_set():
@@ -160,9 +159,9 @@ def _bring_up_to_date(
     *,
     watch: bool,
     as_json: bool,
-    told: bool,
+    reported: bool,
 ) -> int:
-    """Brings the index up to date, unless that was reported (`told`) already, then watches where
+    """Brings the index up to date, unless that was `reported` already, then watches where
     asked."""
     from hotset.runtime.reader import open_index  # noqa: PLC0415 - where there is work
 
@@ -172,8 +171,8 @@ def _bring_up_to_date(
         code.Manifest(config.folder, code.manifest_identity()) as manifest,
         code.Parsers(config.folder / code.GRAMMARS) as parsers,
     ):
-        if not told:
-            with _bar(chosen) as moved:
+        if not reported:
+            with _progress(chosen) as moved:
                 report = code.index_project(
                     config.project,
                     opened,
@@ -214,12 +213,12 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
     """
     stop = threading.Event()
 
-    def told(_number: int, _frame: FrameType | None) -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
         stop.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def look() -> None:
-        # A store that is busy for a moment takes nothing back.
+        # A store that is busy for a moment revokes nothing.
         granted = code.Consent(
             code.ConsentAnswer.GRANTED, root=str(config.project.expanduser().resolve())
         )
@@ -232,7 +231,7 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
             pass
         stop.set()
 
-    with signals_to(told, signal.SIGINT, signal.SIGTERM):
+    with signals_to(interrupt, signal.SIGINT, signal.SIGTERM):
         threading.Thread(target=look, daemon=True, name="hotset-consent").start()
         if while_stdin:
             os.nice(_NICENESS)
@@ -244,8 +243,8 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
 
 
 @contextmanager
-def _bar(chosen: ProjectOptions) -> Iterator[Callable[[IndexProgress], None]]:
-    """A progress bar on stderr, where a person watches; otherwise nothing."""
+def _progress(chosen: ProjectOptions) -> Iterator[Callable[[IndexProgress], None]]:
+    """A progress bar on stderr; nothing without a terminal."""
     with progress_bar(quiet=chosen.quiet, middle="files  {task.fields[rate]}") as bar:
         if bar is None:
             yield lambda _: None
@@ -283,8 +282,8 @@ def _print_report(
             f"  sealed    {count(report.sealed, 'secret')}: recognised by form, and replaced "
             f"before anything was indexed"
         )
-    _print_missing("  left out  ", _left_out(report.refused, report.examples))
-    _print_missing("  in part   ", _in_part(report.in_part, report.in_part_files))
+    _print_missing("  left out  ", _skipped_lines(report.refused, report.examples))
+    _print_missing("  in part   ", _partial_lines(report.in_part, report.in_part_files))
     for named in report.examples.get(Why.UNREADABLE, ()):
         emit(f"  failed    {named}: {Why.UNREADABLE}")
     if not report.stopped:
@@ -302,15 +301,15 @@ def _print_missing(head: str, lines: Sequence[str]) -> None:
         emit((head if not number else " " * len(head)) + line)
 
 
-def _left_out(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]]) -> list[str]:
-    """A line for each reason, with a few of those that it is about."""
+def _skipped_lines(skipped: Mapping[str, int], examples: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each reason, with a few of the files left out for it."""
     by_times = sorted(skipped.items(), key=lambda each: (-each[1], each[0]))
     return [
         f"{_reason(why, times)}: {_some(examples.get(why, ()), times)}" for why, times in by_times
     ]
 
 
-def _in_part(reasons: Mapping[str, int], examples: Sequence[str]) -> list[str]:
+def _partial_lines(reasons: Mapping[str, int], examples: Sequence[str]) -> list[str]:
     return [f"{times:,} {why}: {_some(examples, times)}" for why, times in reasons.items()]
 
 
@@ -352,7 +351,7 @@ def _document(config: Config, report: IndexReport) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """What is indexed of a project, and how fresh it is."""
+    """The state of a project's index."""
 
     project: str
     folder: str
@@ -362,7 +361,7 @@ class IndexStatus:
     """The process that indexes now, or watches."""
     code: Totals | None
     fresh: bool | None
-    """Nothing changed since; None where nothing is indexed."""
+    """True if nothing changed since; None if nothing is indexed."""
     unfinished: bool
     """The last run was interrupted; the next one goes on from there."""
     index: IndexState | None
@@ -371,8 +370,8 @@ class IndexStatus:
 def _read_status(config: Config) -> IndexStatus:
     from hotset.runtime.reader import open_index  # noqa: PLC0415
 
-    said = code.read_consent(config.folder)
-    about = said.answer if said.root == str(config.project) else code.ConsentAnswer.UNANSWERED
+    consent = code.read_consent(config.folder)
+    about = consent.answer if consent.root == str(config.project) else code.ConsentAnswer.UNANSWERED
     totals = fresh = state = None
     unfinished = False
     if code.index_folder(config.folder).exists():
@@ -392,7 +391,7 @@ def _read_status(config: Config) -> IndexStatus:
         str(config.project),
         str(config.folder),
         about,
-        said.when,
+        consent.when,
         indexer,
         totals,
         fresh and not unfinished,
@@ -430,8 +429,8 @@ def _print_code(chosen: ProjectOptions, standing: IndexStatus) -> None:
         emit(f"files    not indexed yet: {chosen.hint('index')}")
         return
     emit(f"files    {_describe_totals(standing.code)}, {size(standing.code.bytes)}")
-    _print_missing("left out ", _left_out(standing.code.refused, standing.code.examples))
-    _print_missing("in part  ", _in_part(standing.code.in_part, standing.code.in_part_files))
+    _print_missing("left out ", _skipped_lines(standing.code.refused, standing.code.examples))
+    _print_missing("in part  ", _partial_lines(standing.code.in_part, standing.code.in_part_files))
     if standing.indexer:
         emit(f"fresh    process {standing.indexer} watches them, or reads them just now")
     elif standing.unfinished:
@@ -478,8 +477,8 @@ def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
     )
     if holder:
         chosen.say(
-            f"process {holder} had the index open: what it holds in memory goes when it next "
-            f"looks at it, or ends"
+            f"process {holder} had the index open: its copy in memory goes when it next uses "
+            f"the index, or ends"
         )
     chosen.say(
         "conversations are kept as before; you will be asked again before anything is indexed"
@@ -489,8 +488,11 @@ def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
 
 class IndexFollower:
     """Keeps the project's files indexed in a child process while the block runs and consent is
-    given. The child ends with this process, however that ends, because its stdin closes. A child,
-    because reading and sealing files would hold up the interpreter while calls wait for it."""
+    given.
+
+    The child ends with this process, however that ends, because its stdin closes. It is a process
+    because reading and sealing files would hold the interpreter while calls wait for it.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -524,7 +526,7 @@ class IndexFollower:
 
 
 def _start_child(config: Config) -> subprocess.Popen[bytes]:
-    """With -P: what lies in the project's folder must not be imported."""
+    """Starts the indexer, with -P: modules in the project's folder must not be imported."""
     about = ["--project", str(config.project), "--data", str(config.folder)]
     return subprocess.Popen(
         [
@@ -540,12 +542,12 @@ def _start_child(config: Config) -> subprocess.Popen[bytes]:
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for us: it ends when we close its stdin
+        start_new_session=True,  # Ctrl-C is for us: the child ends when we close its stdin
     )
 
 
 def _end_child(child: subprocess.Popen[bytes]) -> None:
-    """Closes its stdin: it stops after what it is in the middle of, and is not waited for."""
+    """Closes the child's stdin: it stops after its current file, and is not waited for."""
     assert child.stdin is not None
     with suppress(OSError):
         child.stdin.close()

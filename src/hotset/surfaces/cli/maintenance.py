@@ -1,5 +1,5 @@
-"""`hotset verify`, `hotset repair`, `hotset export` and `hotset import`: every hash worked out
-again, a damaged store made anew, and sessions as JSON lines from one store to another."""
+"""`hotset verify`, `hotset repair`, `hotset export` and `hotset import`: check every hash, rebuild
+a damaged store, and move sessions between stores as JSON lines."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def verify(chosen: ProjectOptions, as_json: bool) -> int | None:
             f"{chosen.hint('repair')}"
         )
         return FOUND
-    told = (
+    counts = (
         f"{count(census.pages, 'page')} of {count(census.sessions, 'session')}, "
         f"{size(census.content_bytes)}"
     )
-    chosen.say(f"all is whole: {told}")
+    chosen.say(f"all is whole: {counts}")
     return None
 
 

@@ -1,5 +1,4 @@
-"""Memories as commands open them, brought up to what was said since, and how they read on a
-screen."""
+"""Opens memories for commands, brings them up to date with the sessions, and prints them."""
 
 from __future__ import annotations
 
@@ -46,17 +45,15 @@ from hotset.surfaces.cli.terminal import (
 if TYPE_CHECKING:
     from hotset.sources.memory import MemoryDetails, ProjectMemories
 
-_FOLLOW_SECONDS = (
-    30.0  # for what was kept since the last search: as a rule nothing, the first time everything
-)
+_FOLLOW_SECONDS = 30.0  # to index new pages: usually none, the first time all
 
 no_encode = click.option(
     "--no-encode", is_flag=True, help="Skip sessions that are not remembered yet."
 )
 
 _PLAIN_COLOUR = "magenta"
-_LABEL = 9  # characters in front of what is told about a memory
-_MOST_PAGES, _MOST_PLACES = 3, 6  # that are named; JSON has all
+_LABEL = 9  # characters of a label in front of a memory's facts
+_MOST_PAGES, _MOST_PLACES = 3, 6  # listed at most; JSON has all
 _JUST_NOW_SECONDS = 1.0
 _FORWARD = {
     Relation.DERIVED_FROM: "derived from",
@@ -68,16 +65,20 @@ _BACKWARD = {**_FORWARD, Relation.DERIVED_FROM: "source of", Relation.SUPERSEDES
 
 
 def as_text(typed: str) -> str:
-    """What was typed, with a sign in the place of bytes that are no text: no store takes those."""
+    """The typed text, with a replacement character for bytes that are no text: no store takes
+    those."""
     return typed.encode("utf-8", "replace").decode()
 
 
 @contextmanager
-def opened_memories(
+def open_project_memories(
     chosen: ProjectOptions, *, makes: bool = False, lists: bool = False
 ) -> Iterator[ProjectMemories]:
-    """The project's memories. Looking must not make a store: of a project without one a list is
-    empty, and anything else raises `NotFound`, unless the command `makes` something to keep."""
+    """The project's memories.
+
+    Reading must not create a store: for a project without one a list is empty, and anything else
+    raises `NotFound`, unless the command `makes` something to keep.
+    """
     config = chosen.config()
     is_there = has_store(config.folder)
     if not (is_there or makes or lists):
@@ -94,19 +95,19 @@ def opened_memories(
 
 
 @contextmanager
-def updated_memories(
+def open_updated_memories(
     chosen: ProjectOptions, *, no_encode: bool, makes: bool = False, lists: bool = False
 ) -> Iterator[ProjectMemories]:
-    """The same, where sessions that went on become memories first, unless that is not wanted."""
-    with opened_memories(chosen, makes=makes, lists=lists) as memories:
+    """`open_project_memories`, after new parts of sessions became memories, unless `no_encode`."""
+    with open_project_memories(chosen, makes=makes, lists=lists) as memories:
         if not no_encode:
             encode_new(memories, chosen)
         yield memories
 
 
 def resolve_session(chosen: ProjectOptions, typed: str) -> str:
-    """A session by its id, the beginning of one, or `last`; one that is no conversation, as an
-    agent's over MCP, as typed."""
+    """A session by its id, a beginning of one, or `last`; the key of a session that is no
+    conversation, such as an agent's over MCP, is returned as typed."""
     if not typed:
         return ""
     with open_existing(chosen.config()) as store, suppress(NotFound):
@@ -115,14 +116,14 @@ def resolve_session(chosen: ProjectOptions, typed: str) -> str:
 
 
 def encode_new(memories: ProjectMemories, chosen: ProjectOptions) -> None:
-    """Makes memories of sessions that went on. What fails here costs the latest, not the look."""
+    """Makes memories of new parts of sessions. An error here costs the latest memories, not the
+    command."""
     with _latest_may_be_missing("said", chosen), progress(chosen) as moved:
         memories.encode(moved)
 
 
 def index_new(memories: ProjectMemories, chosen: ProjectOptions) -> None:
-    """Brings what was remembered and said since into the index. What fails here costs the latest,
-    not the search."""
+    """Indexes new memories and pages. An error here costs the latest hits, not the search."""
     with _latest_may_be_missing("remembered", chosen), progress(chosen) as moved:
         memories.follow(moved, _FOLLOW_SECONDS)
 
@@ -137,8 +138,7 @@ def _latest_may_be_missing(what: str, chosen: ProjectOptions) -> Iterator[None]:
 
 @contextmanager
 def progress(chosen: ProjectOptions) -> Iterator[Progress]:
-    """A bar on stderr that appears with the first move, where a person watches; otherwise
-    nothing."""
+    """A bar on stderr that appears with the first step; nothing without a terminal."""
     with progress_bar(quiet=chosen.quiet) as bar:
         if bar is None:
             yield silent
@@ -169,14 +169,14 @@ def colour(kind: str) -> str:
 
 
 def state(memory: MemoryRecord) -> str:
-    """In one word: that it does not hold, or how it came out."""
+    """Its state in one word: why it does not hold, or its outcome."""
     if memory.standing is not Standing.ACTIVE:
         return str(memory.standing)
     return "" if memory.ending is Ending.UNKNOWN else str(memory.ending)
 
 
 def relation(link: MemoryLink, seen_from: MemoryId) -> str:
-    """The link in words, as seen from one of its ends."""
+    """The link in words, seen from one of its ends."""
     return (_FORWARD if link.of == seen_from else _BACKWARD)[link.relation]
 
 
@@ -188,7 +188,7 @@ def print_list(memories: Sequence[MemoryRecord], now: float) -> None:
 def print_details(
     shown: MemoryDetails, version: MemoryRecord, titles: dict[MemoryId, str], now: float
 ) -> None:
-    """Prints one version of a memory and all that is known about it."""
+    """Prints one version of a memory with all its facts."""
     memory = shown.memory
     facts = ", ".join(
         filter(None, (str(version.kind), str(version.standing), "pinned" if version.pinned else ""))
@@ -213,7 +213,9 @@ def print_details(
     _print_fact("pages", _pages(version))
     _print_fact("trust", f"{version.trust}, confidence {version.confidence:.2f}")
     _print_fact(
-        "use", f"{_used(shown.uses, now)}; shown as {shown.layer}, {count(memory.tokens, 'token')}"
+        "use",
+        f"{_describe_uses(shown.uses, now)}; "
+        f"shown as {shown.layer}, {count(memory.tokens, 'token')}",
     )
     for link in shown.links:
         other = link.to if link.of == memory.id else link.of
@@ -229,8 +231,7 @@ def title(memory: MemoryRecord) -> str:
 
 
 def wrap_lines(text: str, indent: str = "", most: int | None = None) -> list[str]:
-    """The text in lines that fit the screen; what does not fit into `most` of them ends with an
-    ellipsis."""
+    """The text in lines that fit the screen; beyond `most` lines it ends with an ellipsis."""
     room = max(20, width() - len(indent))
     lines = [
         piece
@@ -244,7 +245,7 @@ def wrap_lines(text: str, indent: str = "", most: int | None = None) -> list[str
 
 
 def _print_fact(label: str, text: str) -> None:
-    """Prints a fact about a memory behind its label; nothing where the text is empty."""
+    """Prints a fact about a memory behind its label; nothing if the text is empty."""
     if text:
         first, *rest = wrap_lines(text, " " * _LABEL)
         emit(click.style(f"{label:<{_LABEL}}", dim=True) + first[_LABEL:])
@@ -254,11 +255,11 @@ def _print_fact(label: str, text: str) -> None:
 
 def _source(memory: MemoryRecord) -> str:
     source = memory.source
-    told = [f"by {source.by}"]
-    told += [f"agent {source.agent}"] if source.agent else []
-    told += [f"session {source.session}"] if source.session else []
-    told += [_some(source.places, _MOST_PLACES)] if source.places else []
-    return "; ".join(told)
+    parts = [f"by {source.by}"]
+    parts += [f"agent {source.agent}"] if source.agent else []
+    parts += [f"session {source.session}"] if source.session else []
+    parts += [_some(source.places, _MOST_PLACES)] if source.places else []
+    return "; ".join(parts)
 
 
 def _pages(memory: MemoryRecord) -> str:
@@ -273,16 +274,8 @@ def _some(each: Sequence[str], most: int) -> str:
     return f"{', '.join(each[:most])}{more}"
 
 
-def _used(uses: Uses, now: float) -> str:
-    told = [f"{number} {what}" for number, what in _ways(uses) if number]
+def _describe_uses(uses: Uses, now: float) -> str:
+    ways = ("shown", "read", "helped", "misled")
+    parts = [f"{number} {way}" for way in ways if (number := getattr(uses, way))]
     last = f", last {ago(uses.last, now)}" if uses.last else ""
-    return f"{', '.join(told)}{last}" if told else "not used yet"
-
-
-def _ways(uses: Uses) -> tuple[tuple[int, str], ...]:
-    return (
-        (uses.shown, "shown"),
-        (uses.read, "read"),
-        (uses.helped, "helped"),
-        (uses.misled, "misled"),
-    )
+    return f"{', '.join(parts)}{last}" if parts else "not used yet"

@@ -1,5 +1,5 @@
-"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo|export|import`: what a
-person decides about memories, and memories as files."""
+"""`hotset memory add|edit|confirm|forget|restore|rollback|consolidate|undo|export|import`: a
+person's decisions about memories, and memories as files."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from hotset.surfaces.cli.memories import (
     as_text,
     count_memories,
     no_encode,
-    opened_memories,
+    open_project_memories,
+    open_updated_memories,
     print_list,
     progress,
     resolve_session,
     title,
-    updated_memories,
     wrap_lines,
 )
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
@@ -109,14 +109,14 @@ def add(
     A memory that it contradicts or replaces stays, and is marked so.
     """
     detail = _detail(MemoryKind(kind), " ".join(text), **parts)
-    said = " ".join(text) or _read_text(chosen)
-    if not said.strip():
+    words = " ".join(text) or _read_text(chosen)
+    if not words.strip():
         chosen.say("the text is empty, so nothing is kept")
         return FOUND
     begun = time.time()
-    with opened_memories(chosen, makes=True) as memories:
+    with open_project_memories(chosen, makes=True) as memories:
         memory = memories.remember(
-            _text_with_detail(said, detail),
+            _text_with_detail(words, detail),
             kind=kind,
             title=heading,
             topics=topics,
@@ -181,7 +181,7 @@ def edit(
         **rest,
     }
     changes = {name: value for name, value in fields.items() if value is not None}
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         before = memories.get(id)
         changes = changes or _edit_in_editor(before)
         changes = {name: value for name, value in changes.items() if value != getattr(before, name)}
@@ -208,7 +208,7 @@ def edit(
 @as_json
 def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> None:
     """Confirm memories that wait for you: from now on agents read them as advice."""
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         confirmed = [memories.confirm(memory.id) for memory in [memories.get(id) for id in ids]]
     if as_json:
         emit_json(confirmed)
@@ -218,7 +218,7 @@ def confirm(chosen: ProjectOptions, ids: tuple[str, ...], *, as_json: bool) -> N
         chosen.say("\n".join([f"  {title(memory)}", *wrap_lines(memory.text, "  ")]))
         if memory.standing is not Standing.ACTIVE:
             say(
-                f"  it is {memory.standing}, and counts once it is back: "
+                f"  it is {memory.standing}, so agents do not read it until you restore it: "
                 f"{chosen.hint(f'memory restore {memory.id}')}"
             )
     names = " ".join(memory.id for memory in confirmed)
@@ -252,7 +252,7 @@ def forget(
     The session itself stays in the store.
     """
     now = time.time()
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         wanted = [memories.get(id) for id in ids]
         if erase:
             for memory in wanted:
@@ -293,7 +293,7 @@ def forget(
 @as_json
 def restore(chosen: ProjectOptions, ids: tuple[str, ...], *, run: str, as_json: bool) -> int:
     """Bring back what was forgotten or rolled back. Without IDS: what can be brought back."""
-    with opened_memories(chosen, lists=not ids and not run) as memories:
+    with open_project_memories(chosen, lists=not ids and not run) as memories:
         if not ids and not run:
             gone = list(memories.list(standings=frozenset({Standing.FORGOTTEN}), limit=None))
             return _print_forgotten(gone, chosen, as_json=as_json)
@@ -349,7 +349,7 @@ def rollback(
         "agent": wanted["agent"],
         "by": wanted["by"],
     }
-    with opened_memories(chosen) as memories:
+    with open_project_memories(chosen) as memories:
         would = memories.plan_rollback(**where)
         changes = len(would.forgotten) + len(would.lessened)
         if not as_json:
@@ -392,7 +392,7 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
     Also done in the background. Nothing is lost: what it changed can be taken back with `undo`. It
     goes on where it was stopped.
     """
-    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
         done = memories.consolidate(moved)
     if as_json:
         emit_json(done)
@@ -403,10 +403,10 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
         ("pitfall", done.pitfalls),
         ("link", done.links),
     ]
-    told = [count(number, what) for what, number in made if number]
-    told += [f"{done.merged:,} merged"] if done.merged else []
-    told += [f"{done.superseded:,} superseded"] if done.superseded else []
-    emit(", ".join(told) or "nothing new")
+    parts = [count(number, what) for what, number in made if number]
+    parts += [f"{done.merged:,} merged"] if done.merged else []
+    parts += [f"{done.superseded:,} superseded"] if done.superseded else []
+    emit(", ".join(parts) or "nothing new")
     if any(number for what, number in made[1:]) or done.merged or done.superseded:
         chosen.say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}")
 
@@ -423,7 +423,7 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
 def undo(chosen: ProjectOptions, run: str, *, as_json: bool) -> int:
     """Take back what one piece of work changed: memories are again as they were before. Without
     RUN: what can be taken back."""
-    with opened_memories(chosen, lists=not run) as memories:
+    with open_project_memories(chosen, lists=not run) as memories:
         if not run:
             return _print_runs(memories.runs(), chosen, as_json=as_json)
         undone = memories.undo(run)
@@ -461,13 +461,13 @@ def _detail(
     return None
 
 
-def _text_with_detail(said: str, detail: Detail) -> str:
+def _text_with_detail(text: str, detail: Detail) -> str:
     """The text with the detail that was given by options."""
     match detail:
         case Procedure(when, steps):
             return "\n".join(
                 [
-                    said,
+                    text,
                     *([f"When: {when}"] if when else []),
                     *(f"{n}. {step}" for n, step in enumerate(steps, 1)),
                 ]
@@ -475,16 +475,16 @@ def _text_with_detail(said: str, detail: Detail) -> str:
         case Pitfall(_, why, instead):
             return "\n".join(
                 [
-                    said,
+                    text,
                     *([f"Why: {why}"] if why else []),
                     *([f"Instead: {instead}"] if instead else []),
                 ]
             )
-    return said
+    return text
 
 
 def _read_text(chosen: ProjectOptions) -> str:
-    """From a pipe, or from the person's editor."""
+    """Text from a pipe, or from the person's editor."""
     if not sys.stdin.isatty():
         return sys.stdin.read()
     chosen.say("opening your editor; an empty file keeps nothing")
@@ -492,7 +492,7 @@ def _read_text(chosen: ProjectOptions) -> str:
 
 
 def _edit_in_editor(before: MemoryRecord) -> dict[str, str]:
-    """What a person changed in their editor."""
+    """The text as a person changed it in their editor."""
     if not sys.stdin.isatty():
         raise BadInput(
             "what to change? use --title, --text, --topic, --ending, --confidence, --pin or --unpin"
@@ -559,7 +559,7 @@ def export(
 ) -> None:
     """Write every memory into FOLDER, as files that people and other programs read. `import` reads
     them back."""
-    with updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories, progress(chosen) as moved:
         written = memories.export(folder, form, moved)
     if as_json:
         emit_json({"folder": str(folder), "format": form, "memories": written})
@@ -590,7 +590,7 @@ def import_(
     Procedures and pitfalls by others wait until you confirm them (hotset memory confirm), unless
     you use --trusted.
     """
-    with opened_memories(chosen, makes=True) as memories, progress(chosen) as moved:
+    with open_project_memories(chosen, makes=True) as memories, progress(chosen) as moved:
         taken = memories.import_(folder, form or "", trusted=trusted, progress=moved)
     if as_json:
         emit_json({"folder": str(folder), "memories": taken})

@@ -1,5 +1,5 @@
-"""`hotset memory list|show|search|timeline|why|graph|economics`: what is remembered, where it comes
-from, how it hangs together, and what remembering costs."""
+"""`hotset memory list|show|search|timeline|why|graph|economics`: read memories, their origin, links
+and costs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from hotset.surfaces.cli.memories import (
     colour,
     index_new,
     no_encode,
-    opened_memories,
+    open_project_memories,
+    open_updated_memories,
     print_details,
     print_list,
     relation,
     resolve_session,
     title,
-    updated_memories,
     wrap_lines,
 )
 from hotset.surfaces.cli.options import (
@@ -83,8 +83,8 @@ _STYLES = {
     Relation.SUPERSEDES: "dashed",
 }
 _SESSIONS_LISTED = 20
-_NOBODY = "(none)"
-"""What was asked outside of a session, by people on the command line as a rule."""
+_NO_SESSION = "(none)"
+"""The name for questions outside of a session, usually by people on the command line."""
 
 _WORDS = {
     "ratio": "discovery for each token read",
@@ -94,7 +94,7 @@ _WORDS = {
     "timeline_tokens": "tokens of a timeline",
     "tokens_saved": "tokens saved",
 }
-"""What is measured, in words."""
+"""The measured values, in words."""
 
 
 @click.command(
@@ -141,7 +141,7 @@ def list_(
     standings = frozenset(
         Standing if standing == "any" else {Standing(standing)} if standing else ()
     )
-    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         found = list(
             memories.list(
                 kinds=frozenset(map(MemoryKind, kinds)),
@@ -188,7 +188,7 @@ def show(
 ) -> None:
     """One memory, by its id or a unique beginning of it: its text, where it comes from, its links,
     versions and use."""
-    with updated_memories(chosen, no_encode=no_encode) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories:
         shown = memories.details(id)
         version = (
             shown.memory
@@ -240,7 +240,7 @@ def search(
 
     Words such as "yesterday", "last week" or "in March" narrow the search to that time.
     """
-    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         index_new(memories, chosen)
         recall = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit).recall
         is_empty = not recall.items and not has_any(memories)
@@ -297,13 +297,13 @@ def timeline(
     as_json: bool,
 ) -> None:
     """What was done and decided lately, and what is under way, as an agent reads it."""
-    with updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
-        told = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
+    with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
+        rendered = memories.timeline(" ".join(query), topics=topics, max_tokens=max_tokens)
     if as_json:
-        emit_json(told)
-    elif told.text.strip():
-        emit(plain(told.text))
-    if not told.text.strip():
+        emit_json(rendered)
+    elif rendered.text.strip():
+        emit(plain(rendered.text))
+    if not rendered.text.strip():
         what = "nothing of that is remembered" if query or topics else "nothing is remembered yet"
         chosen.say(f"{what}{_hint_for_more(chosen, query, topics)}")
 
@@ -318,7 +318,7 @@ def timeline(
 def why(chosen: ProjectOptions, id: str, *, no_encode: bool, as_json: bool) -> None:
     """Where a memory comes from, what it replaced, how often it was used, and why it has its
     form."""
-    with updated_memories(chosen, no_encode=no_encode) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode) as memories:
         memory = memories.get(id)
         reasons = memories.why(memory.id)
     if as_json:
@@ -359,7 +359,7 @@ def graph(
 
     if as_dot and as_json:
         raise click.UsageError("--dot and --json do not go together")
-    with updated_memories(chosen, no_encode=no_encode, lists=not id) as memories:
+    with open_updated_memories(chosen, no_encode=no_encode, lists=not id) as memories:
         root = memories.get(id).id if id else None
         drawn = memories.graph(root or "", depth=depth)
     linked = {end for link in drawn.links for end in (link.of, link.to)}
@@ -390,21 +390,21 @@ def graph(
 
 
 def parse_period(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
-    """From when until when: `2d` is two days ago, a day is all of it, and so is "last week". Raises
-    `BadInput`."""
-    from hotset.sources.memory import time_words  # noqa: PLC0415 - for those who ask
+    """Parses a period into its start and end: `2d` is two days ago; a day and "last week" are
+    whole. Raises `BadInput`."""
+    from hotset.sources.memory import time_words  # noqa: PLC0415 - loaded on demand
 
     if _AGO.fullmatch(typed):
         moment = parse_moment(typed, now)
         return moment, moment
-    said = time_words(typed, now)
-    if said.words or (said.since is None and said.until is None):
+    period = time_words(typed, now)
+    if period.words or (period.since is None and period.until is None):
         raise BadInput(
             f"{option} {typed!r}: use 12h, 2d or 1w, a date like 2026-11-15, or words such as "
             f'"last week"'
         )
-    return (said.since if said.since is not None else said.until), (
-        said.until if said.until is not None else now
+    return (period.since if period.since is not None else period.until), (
+        period.until if period.until is not None else now
     )
 
 
@@ -468,13 +468,13 @@ def _print_item(item: RecalledItem, now: float) -> None:
 def tree(
     memories: Sequence[MemoryRecord], links: Sequence[MemoryLink], root: MemoryId | None = None
 ) -> Iterator[str]:
-    """Line by line, each link once: below the root where one is named, otherwise below whichever
-    memory comes first."""
+    """The links as lines, each once: below the root if one is named, otherwise below the first
+    memory of each group."""
     known = {memory.id: memory for memory in memories}
-    drawing = _Drawing(known, _links_by_end(links))
+    drawing = _TreeDrawing(known, _links_by_end(links))
     for id in [root] if root is not None else [memory.id for memory in memories]:
         if id not in drawing.opened:
-            yield _named(id, known)
+            yield _label(id, known)
             yield from drawing.branches(id)
 
 
@@ -488,12 +488,12 @@ def dot(memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> str:
         shape = "rounded" if memory.standing is Standing.ACTIVE else "rounded,dashed"
         label = f"{memory.id}\n{title(memory)[:_LONGEST_LABEL]}"
         lines.append(
-            f"  {_quoted(memory.id)} [label={_quoted(label)}, "
+            f"  {_quote(memory.id)} [label={_quote(label)}, "
             f'color="{KINDS[memory.kind].colour or "gray"}", style="{shape}"];'
         )
     for link in links:
         about = f'label="{link.relation}", style={_STYLES[link.relation]}'
-        lines.append(f"  {_quoted(link.of)} -> {_quoted(link.to)} [{about}];")
+        lines.append(f"  {_quote(link.of)} -> {_quote(link.to)} [{about}];")
     return "\n".join([*lines, "}"])
 
 
@@ -505,8 +505,8 @@ def _links_by_end(links: Sequence[MemoryLink]) -> dict[MemoryId, list[MemoryLink
     return found
 
 
-class _Drawing:
-    """What is drawn already is not drawn again."""
+class _TreeDrawing:
+    """Draws each memory once."""
 
     def __init__(
         self,
@@ -519,8 +519,8 @@ class _Drawing:
         self._drawn: set[MemoryLink] = set()
 
     def branches(self, id: MemoryId) -> Iterator[str]:
-        """Without recursion: a chain of facts that replaced each other may be longer than Python's
-        stack."""
+        """Lines below a memory. Not recursive: a chain of facts that replaced each other may be
+        longer than Python's stack."""
         stack = self._open(id, "")
         while stack:
             indent, here, link, is_last = stack.pop()
@@ -528,26 +528,26 @@ class _Drawing:
             again = " (above)" if other in self.opened else ""
             yield (
                 f"{indent}{'└─' if is_last else '├─'} {relation(link, here)} "
-                f"{_named(other, self._known)}{again}"
+                f"{_label(other, self._known)}{again}"
             )
             if not again:
                 stack += self._open(other, indent + ("   " if is_last else "│  "))
 
     def _open(self, id: MemoryId, indent: str) -> list[tuple[str, MemoryId, MemoryLink, bool]]:
-        """The links below a memory, the last of them first."""
+        """The links below a memory, in reverse order."""
         self.opened.add(id)
         links = [link for link in self._beside.get(id, ()) if link not in self._drawn]
         self._drawn.update(links)
         return [(indent, id, link, link is links[-1]) for link in reversed(links)]
 
 
-def _named(id: MemoryId, known: Mapping[MemoryId, MemoryRecord]) -> str:
+def _label(id: MemoryId, known: Mapping[MemoryId, MemoryRecord]) -> str:
     memory = known.get(id)
     return f"[{id}]" if memory is None else f"[{id}] {title(memory)}"
 
 
-def _quoted(text: str) -> str:
-    """As Graphviz reads strings: JSON's escapes of quotes and newlines are its own."""
+def _quote(text: str) -> str:
+    """A string for Graphviz: JSON's escapes of quotes and newlines are its own."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -575,7 +575,7 @@ def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool
     Savings are compared with loading everything. When a limit is crossed, memories are shown in
     another way from then on; the list says which limit, and with what effect.
     """
-    with opened_memories(chosen, lists=True) as memories:
+    with open_project_memories(chosen, lists=True) as memories:
         found = memories.economics(resolve_session(chosen, session))[:limit]
     if as_json:
         emit_json([_economics_document(each) for each in found])
@@ -591,7 +591,7 @@ def _print_economics(found: Sequence[SessionEconomics], now: float) -> None:
     headings = ("session", "last", "discovery", "read", "ratio", "savings", "saved")
     rows = [
         (
-            each.session or _NOBODY,
+            each.session or _NO_SESSION,
             ago(each.time, now),
             f"{each.whole.discovery_tokens:,}",
             f"{each.whole.read_tokens:,}",
@@ -604,11 +604,11 @@ def _print_economics(found: Sequence[SessionEconomics], now: float) -> None:
     table(headings, rows, right=(2, 3, 4, 5))
     for each in found:
         for line in _remarks(each):
-            emit("\n".join(wrap_lines(f"{each.session or _NOBODY}: {line}")))
+            emit("\n".join(wrap_lines(f"{each.session or _NO_SESSION}: {line}")))
 
 
 def _remarks(each: SessionEconomics) -> Iterator[str]:
-    """What crossed a limit, and what was done about it."""
+    """The limits that were crossed, and the effects."""
     acted = {str(event.detail.get("metric")): event for event in each.actions}
     for breach in each.breaches:
         done = acted.pop(str(breach.metric), None)

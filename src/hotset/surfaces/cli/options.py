@@ -1,4 +1,4 @@
-"""The options that commands share, and the settings that follow from them."""
+"""The options that commands share, and the settings made from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 @dataclass(frozen=True, slots=True)
 class WindowOptions:
-    """How the window works; None leaves it to the environment and the user's file."""
+    """Settings of the window; None leaves one to the environment and the user's file."""
 
     off: bool | None
     budget: int | None
@@ -30,15 +30,15 @@ class WindowOptions:
     inject: bool | None
 
     def settings(self) -> dict[str, Any]:
-        """As `load` takes them."""
+        """Keyword arguments for `load`."""
         return asdict(self)
 
     def flags(self) -> list[str]:
         """The same choice, as arguments for another hotset process."""
         given = [
             flag
-            for flag, said in (("--off", self.off), ("--no-tools", self.inject is False))
-            if said
+            for flag, is_set in (("--off", self.off), ("--no-tools", self.inject is False))
+            if is_set
         ]
         pairs = (("--budget", self.budget), ("--profile", self.profile))
         return given + [
@@ -48,24 +48,24 @@ class WindowOptions:
 
 @dataclass(frozen=True, slots=True)
 class ProjectOptions:
-    """Which project, and how much to say."""
+    """The project that a command is about, and how much it prints."""
 
     data: str | None
     project: str | None
     quiet: bool
 
     def config(self, switches: WindowOptions | None = None) -> Config:
-        """Raises `BadConfig`."""
+        """The settings in force. Raises `BadConfig`."""
         return load(
             project=self.project, data=self.data, **(switches.settings() if switches else {})
         )
 
     def say(self, text: str = "") -> None:
-        """A word to the person, unless they want none."""
+        """Prints a message on stderr, unless --quiet."""
         say(text, quiet=self.quiet)
 
     def hint(self, command: str) -> str:
-        """A command for the person to type, about the same project."""
+        """A command for the person to type, with the options of the same project."""
         return shlex.join(["hotset", *command.split(), *self.flags()])
 
     def flags(self) -> list[str]:
@@ -138,7 +138,7 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
-    """Whether the project's files are indexed too; by default as the person answered when asked."""
+    """Whether to index the project's files; by default as the person answered when asked."""
 
     yes: bool
     no: bool
@@ -169,20 +169,20 @@ def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def describe_window(window: Mapping[str, Any]) -> str:
-    """How the window works, in a line; `window` is `Config.window`, or the same from a proxy's
-    status."""
+    """The settings of the window in one line; `window` is `Config.window`, or the same from a
+    proxy's status."""
     if window["off"]:
         return "off: requests go out as they come"
-    told = [f"profile {window['profile']}" if window["profile"] else "each agent by its own kind"]
-    told += [f"at most {window['budget']:,} tokens"] if window["budget"] else []
-    told += [] if window["inject"] else ["no tools of ours"]
-    return f"on, {', '.join(told)}"
+    parts = [f"profile {window['profile']}" if window["profile"] else "each agent by its own kind"]
+    parts += [f"at most {window['budget']:,} tokens"] if window["budget"] else []
+    parts += [] if window["inject"] else ["no tools of ours"]
+    return f"on, {', '.join(parts)}"
 
 
 def limit_option(
     default: int, most: int | None = None, help: str = "At most so many."
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """-n and --limit, for a list."""
+    """Adds -n and --limit, for a list."""
     return click.option(
         "-n",
         "--limit",
@@ -194,7 +194,7 @@ def limit_option(
 
 
 def parse_moment(typed: str, now: float) -> float:
-    """`2d` is two days before now; a date is its first moment here."""
+    """Parses a time: `2d` is two days before now; a date is its first moment in local time."""
     if ago := re.fullmatch(r"(\d{1,6})([smhdw])", typed):
         return now - int(ago[1]) * _UNITS[ago[2]]
     try:

@@ -1,8 +1,9 @@
-"""`hotset rows` and the map of promises: everything hotset sets out to do, by id, and what of it
+"""`hotset rows` and the map of promises: everything that hotset promises, by id, and what of it
 works today.
 
-A test holds a promise by carrying its id: `@pytest.mark.row("V1")`. `tests/test_rows.py` keeps map
-and tests in step."""
+A test covers a promise by carrying its id: `@pytest.mark.row("V1")`. `tests/test_rows.py` keeps map
+and tests in step.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from hotset.surfaces.cli.terminal import emit_json, table
 
 class RowState(StrEnum):
     WORKING = "working"
-    """A test that carries its id drives it from outside: through the proxy, MCP, the CLI or the
-    library, as installed."""
+    """A test with its id drives it from outside: through the proxy, MCP, the CLI or the library, as
+    installed."""
     PARTLY = "partly"
     PLANNED = "planned"
 
@@ -29,7 +30,7 @@ class Promise:
     text: str
     state: RowState = RowState.PLANNED
     yet: str = ""
-    """What works so far, where only a part does."""
+    """The part that works so far, if not all of it does."""
 
 
 TOPICS = {
@@ -311,9 +312,10 @@ def rows(chosen: ProjectOptions, state: str | None, as_json: bool) -> None:
             for each in selected
         ],
     )
-    told = ", ".join(
+    states = ", ".join(
         f"{sum(each.state is state for each in PROMISES)} {state}" for state in RowState
     )
     chosen.say(
-        f"\n{told}. {'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}."
+        f"\n{states}. "
+        f"{'; '.join(f'{letter}: {topic.lower()}' for letter, topic in TOPICS.items())}."
     )

@@ -1,10 +1,11 @@
-"""The proxy of a wrapped agent: found or started, and started again at the same address where it
-ends before the agent does.
+"""The proxy of a wrapped agent: finds or starts it, and restarts it at the same address if it ends
+before the agent does.
 
 A proxy that `hotset wrap` started lives as long as any wrap holds a *lease* on it: its stdin is a
 named pipe, which each wrap that uses the proxy keeps open for writing. However a wrap ends, also by
 kill -9, the system closes its end; when the last one is closed the proxy reads the end of its stdin
-and stops."""
+and stops.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +38,10 @@ _POLL_SECONDS = 0.02
 _WATCH_SECONDS = 0.2
 _CONNECT_SECONDS = 5.0
 _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""Seconds before each try to start it again: a proxy that keeps ending is given up after as
-many."""
+"""Seconds before each restart: a proxy that keeps ending is given up after as many."""
 
 _CALM_SECONDS = 60.0
-"""A proxy that served for so long may end as often again."""
+"""After so many seconds of service the count of restarts begins anew."""
 
 _LOG_FILE = "wrap.log"
 _LOG_MOST = 1 << 20
@@ -80,14 +80,14 @@ class ProxySupervisor:
         self.address: Address
         self.restarts = 0
         self.lost = False
-        """No proxy serves, and none could be started so far."""
+        """True if no proxy serves, and none could be started so far."""
 
     @property
     def log(self) -> Path:
         return self._config.folder / _LOG_FILE
 
     def __enter__(self) -> Self:
-        """Raises `HotsetError` where no proxy can be started."""
+        """Finds or starts the proxy. Raises `HotsetError` if none can be started."""
         if self._found is not None:
             self._join(self._found)
         else:
@@ -105,8 +105,8 @@ class ProxySupervisor:
         self._watcher.join()
         self._hold.close()
         if self._child is not None:
-            # Our hold is gone, so it stops now, unless another wrap holds on to it: then it is not
-            # ours to wait for.
+            # We gave up our lease, so it stops now, unless another wrap holds one: then we do not
+            # wait for it.
             with suppress(subprocess.TimeoutExpired):
                 self._child.wait(_STOP_SECONDS)
                 clear_leases(self._config.folder)
@@ -128,8 +128,8 @@ class ProxySupervisor:
         return True
 
     def _recover(self) -> bool:
-        """Has a proxy serve at the same address again; False where the block is over, or where that
-        is given up."""
+        """Makes a proxy serve at the same address again; False if the block is over, or if it gave
+        up."""
         if time.monotonic() - self._since > _CALM_SECONDS:
             self._tries = 0
         why = "it keeps ending"
@@ -161,7 +161,7 @@ class ProxySupervisor:
         return False
 
     def _serve_again(self) -> None:
-        """Raises `HotsetError`."""
+        """Starts a proxy at the same address, or finds another wrap's. Raises `HotsetError`."""
         serving = running_proxy(self._config)
         if serving is not None and serving.root == self.address.root:
             self._join(serving)  # another wrap was quicker
@@ -171,7 +171,7 @@ class ProxySupervisor:
     def _join(self, address: Address) -> None:
         hold = ExitStack()
         hold.enter_context(join_lease(self._config.folder, address.pid))
-        self._held(hold, None, address)
+        self._take_over(hold, None, address)
 
     def _start(self, where: Sequence[str]) -> None:
         folder = private_folder(self._config.folder)
@@ -185,14 +185,14 @@ class ProxySupervisor:
                 os.close(stdin)
             name_lease(pipe, proxy.pid)
             try:
-                address = self._announced(proxy, ready)
+                address = self._await_address(proxy, ready)
             except BaseException:
                 proxy.terminate()
                 proxy.wait()
                 raise
-            self._held(hold.pop_all(), proxy, address)
+            self._take_over(hold.pop_all(), proxy, address)
 
-    def _held(
+    def _take_over(
         self, hold: ExitStack, child: subprocess.Popen[bytes] | None, address: Address
     ) -> None:
         self._hold.close()
@@ -205,7 +205,7 @@ class ProxySupervisor:
         )
         try:
             return subprocess.Popen(
-                # -P: we run in the project's folder, and what lies there must not be imported.
+                # -P: we run in the project's folder, and modules in it must not be imported.
                 [
                     sys.executable,
                     "-P",
@@ -226,8 +226,8 @@ class ProxySupervisor:
         finally:
             os.close(out)
 
-    def _announced(self, proxy: subprocess.Popen[bytes], ready: Path) -> Address:
-        """Where the proxy serves, once it does. Raises `HotsetError`."""
+    def _await_address(self, proxy: subprocess.Popen[bytes], ready: Path) -> Address:
+        """The address of the proxy, once it serves. Raises `HotsetError`."""
         seconds = _START_SECONDS * self._config.patience
         deadline = time.monotonic() + seconds
         while not ready.exists():
@@ -250,8 +250,8 @@ class ProxySupervisor:
         note = read_note(self._config.folder)
         if note is not None and note.pid == proxy.pid:
             return note
-        # Another proxy of the project left its note since: ours serves all the same, but cannot be
-        # asked by its name.
+        # Another proxy of the project left its note since: ours still serves, but cannot be
+        # found by the note.
         return Address(
             announced.port or 0, announced.path.strip("/"), proxy.pid, "", __version__, time.time()
         )
@@ -264,7 +264,7 @@ def _last_line(log: Path) -> str:
 
 @contextmanager
 def grant_lease(folder: Path) -> Iterator[tuple[int, Path]]:
-    """A new lease: the end that a proxy gets as its stdin, and its place for now. We hold it until
+    """A new lease: the end that a proxy gets as its stdin, and its temporary path. We hold it until
     the block ends."""
     clear_leases(folder)
     path = folder / f"{_LEASE_PREFIX}{secrets.token_hex(8)}"
@@ -279,17 +279,17 @@ def grant_lease(folder: Path) -> Iterator[tuple[int, Path]]:
 
 
 def name_lease(path: Path, pid: int) -> None:
-    """Puts the lease where another wrap finds it: by the proxy's process id."""
+    """Renames the lease to the proxy's process id, where another wrap finds it."""
     path.rename(_lease_path(path.parent, pid))
 
 
 @contextmanager
 def join_lease(folder: Path, pid: int) -> Iterator[bool]:
-    """Holds a lease on another wrap's proxy; False where it was not started by a wrap and needs
+    """Takes a lease on another wrap's proxy; False if it was not started by a wrap and needs
     none."""
     try:
         holding = os.open(_lease_path(folder, pid), os.O_WRONLY | os.O_NONBLOCK)
-    except OSError:  # no such pipe, or nobody reads it
+    except OSError:  # no such pipe, or no process reads it
         yield False
         return
     try:
@@ -305,7 +305,7 @@ def end_lease(folder: Path, pid: int) -> None:
 
 
 def clear_leases(folder: Path) -> None:
-    """Removes pipes without a reader: left-overs of proxies that are gone."""
+    """Removes pipes without a reader, left by proxies that are gone."""
     for path in folder.glob(f"{_LEASE_PREFIX}*"):
         with suppress(OSError):
             if stat.S_ISFIFO(path.lstat().st_mode) and not _is_read(path):

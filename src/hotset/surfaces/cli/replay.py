@@ -1,4 +1,4 @@
-"""`hotset replay`: recorded sessions through policies, without a model or a network."""
+"""`hotset replay`: replay recorded sessions through policies, without a model or a network."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 _ALL = "all"
 _CHANGED = "+set"
-"""What follows the name of a policy of ours with the knobs of `--set`."""
+"""Suffix of the name of our policy with the knobs of `--set`."""
 
 _NOT_REPLAYED = ("prefetch", "toolbox", "memory", "history")
-"""Groups of knobs of which no recorded session can tell what they would have changed."""
+"""Groups of knobs whose effect no recorded session shows."""
 
-_TOLD = 5
-"""How many of the files that could not be read are named one by one."""
+_MOST_NOTES = 5
+"""How many unreadable files are listed one by one."""
 
 _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("tokens\n%", lambda row: f"{row.tokens_pct:.1f}"),
@@ -64,10 +64,10 @@ _COLUMNS: tuple[tuple[str, Callable[[Row], str]], ...] = (
     ("plan\nms", lambda row: f"{row.plan_ms_p95:.1f}"),
 )
 _NARROWEST = 80
-"""Characters that the table takes at least: figures are never cut."""
+"""Least width of the table in characters: figures are never cut."""
 
 _ROOMY = 100
-"""Characters from which there is room for two between columns."""
+"""From this width on, columns are separated by two characters."""
 
 
 @click.command(
@@ -152,17 +152,17 @@ def replay(
     not. Sessions of 16 calls or more that overflow the window count; all of them, where none does.
     """
     ruling = Ruling(load().prices, provider or "", window or 0, ttl)
-    changed = _changed(policies, settings)
-    makers = _chosen(policies, changed)
+    changed = _changed_knobs(policies, settings)
+    makers = _chosen_makers(policies, changed)
     with counting("reading", None, quiet=quiet) as counter:
-        told: list[str] = []
-        sets = gather(counter.over(_sessions(paths, told)), ruling, everything=everything)
-    _print_notes(told, quiet=quiet)
+        notes: list[str] = []
+        sets = gather(counter.over(_sessions(paths, notes)), ruling, everything=everything)
+    _print_notes(notes, quiet=quiet)
     if not sets:
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
         reports = [replayed(each, makers, ruling, time.perf_counter, counter.step) for each in sets]
-    reports = [replace(each, knobs=_differing(changed)) for each in reports]
+    reports = [replace(each, knobs=_knob_differences(changed)) for each in reports]
     if as_json:
         emit_json(reports[0] if len(reports) == 1 else reports)
         return
@@ -177,8 +177,8 @@ def _names(policies: Sequence[str]) -> Sequence[str]:
     return tuple(ROSTER) if _ALL in policies else policies or USUAL
 
 
-def _changed(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knobs]:
-    """The knobs of each chosen policy of ours with these settings, by its name; none without
+def _changed_knobs(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knobs]:
+    """The knobs of each chosen policy of ours with these settings, by its name; empty without
     settings."""
     values = parse_knobs(settings, "--set")
     changed = (
@@ -193,7 +193,7 @@ def _changed(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knob
     return changed
 
 
-def _chosen(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, Maker]:
+def _chosen_makers(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, Maker]:
     makers: dict[str, Maker] = {}
     for name in _names(policies):
         makers[name] = ROSTER[name]
@@ -202,38 +202,38 @@ def _chosen(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, 
     return makers
 
 
-def _differing(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
+def _knob_differences(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
     return {name + _CHANGED: knobs.changed(KNOBS[name]) for name, knobs in changed.items()}
 
 
-def _sessions(paths: Sequence[Path], told: list[str]) -> Iterator[RecordedSession]:
-    """Recorded sessions in these paths. A file that was named has to be readable; an unreadable one
-    in a folder is noted."""
+def _sessions(paths: Sequence[Path], notes: list[str]) -> Iterator[RecordedSession]:
+    """The recorded sessions in these paths. A named file must be readable; an unreadable one in a
+    folder is noted."""
     found = False
     errors: list[BadInput] = []
     for path in paths:
         refused = errors.append if path.is_dir() else _refuse
-        for session in read([path], note=told.append, refuse=refused):
+        for session in read([path], note=notes.append, refuse=refused):
             found = True
             yield session
     if errors and not found:
         raise errors[0]
-    told += [f"passed over: {error}" for error in errors]
+    notes += [f"passed over: {error}" for error in errors]
 
 
 def _refuse(error: BadInput) -> None:
     raise error
 
 
-def _print_notes(told: Sequence[str], *, quiet: bool) -> None:
-    for sentence in told[:_TOLD]:
+def _print_notes(notes: Sequence[str], *, quiet: bool) -> None:
+    for sentence in notes[:_MOST_NOTES]:
         say(plain(sentence), quiet=quiet)
-    if len(told) > _TOLD:
-        say(f"and {len(told) - _TOLD} more like these", quiet=quiet)
+    if len(notes) > _MOST_NOTES:
+        say(f"and {len(notes) - _MOST_NOTES} more like these", quiet=quiet)
 
 
 def _show(report: Report, *, quiet: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415 - JSON does without
+    from rich.console import Console  # noqa: PLC0415 - not for --json
 
     emit(shortened(plain(_title(report)), width()))
     paper = Console(highlight=False, width=max(_NARROWEST, width()))
@@ -242,10 +242,10 @@ def _show(report: Report, *, quiet: bool) -> None:
     emit(printed.get().rstrip("\n"))
     for name, differing in report.knobs.items():
         before = to_builtins(KNOBS[name.removesuffix(_CHANGED)].by_name())
-        told = ", ".join(
+        values = ", ".join(
             f"{knob} {value} instead of {before[knob]}" for knob, value in differing.items()
         )
-        emit(plain(f"{name}: {told or 'no value differs'}"))
+        emit(plain(f"{name}: {values or 'no value differs'}"))
     unused = sorted(
         {
             knob
@@ -256,7 +256,7 @@ def _show(report: Report, *, quiet: bool) -> None:
     )
     if unused:
         say(
-            f"a replay plans windows, nothing else: {', '.join(unused)} changed nothing",
+            f"a replay plans only windows: {', '.join(unused)} had no effect",
             quiet=quiet,
         )
     if DEFAULT in report.policies:

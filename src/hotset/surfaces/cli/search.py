@@ -1,5 +1,4 @@
-"""`hotset search`: everything that was said, read or returned, the project's code, memories and
-tools, in one list."""
+"""`hotset search`: pages of conversations, the project's code, memories and tools, in one list."""
 
 from __future__ import annotations
 
@@ -60,11 +59,9 @@ if TYPE_CHECKING:
     from hotset.runtime.reader import Index
 
 _SECONDS = 2.0  # for the search itself; cold files are read from disk
-_FOLLOW_SECONDS = (
-    30.0  # for what was kept since the last search: as a rule nothing, the first time everything
-)
-_STINT_SECONDS = 0.3  # of that, between two steps of the bar
-_WORTH_FOLDING = 500  # entries that are found by their words alone so far
+_FOLLOW_SECONDS = 30.0  # to index new pages: usually none, the first time all
+_STINT_SECONDS = 0.3  # of those, between two steps of the bar
+_WORTH_FOLDING = 500  # entries that have no vectors yet
 _EXCERPT_LINES = 6
 _MOST_ECHOED = 100  # characters of a query
 _NUMBER_WIDTH = 6
@@ -88,7 +85,7 @@ class SearchResults:
     """The hits of each source."""
     notes: list[str] = field(default_factory=list)
     loose: bool = False
-    """Nothing holds the phrase that was asked for; these are the nearest."""
+    """True if no text holds the quoted phrase; these are the nearest hits."""
 
 
 @click.command(
@@ -186,7 +183,7 @@ def search(
 
 
 def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
-    """The kinds that are meant, and the types that have such kinds."""
+    """The kinds of `--kind`, and the types that have such kinds."""
     if typed is None:
         return frozenset(), frozenset(Sort)
     name = typed.lower().replace("-", "_")
@@ -211,7 +208,7 @@ def _searches_code(config: Config) -> bool:
 def _search_index(
     config: Config, asked: SearchRequest, results: SearchResults, *, quiet: bool
 ) -> None:
-    """Pages, code and memories."""
+    """Hits among pages, code and memories."""
     if not config.search:
         results.notes.append(
             f"conversations are not indexed: {config.origins['search']} switches it off"
@@ -230,7 +227,7 @@ def _search_index(
             return
         embedding = (
             config.embedding if needs_store else config.embedding.of_documents
-        )  # nothing but code is asked for otherwise
+        )  # otherwise only code is searched
         try:
             index = opened.enter_context(closing(open_index(config.folder, embedding, folds=False)))
         except (HotsetError, OSError) as error:
@@ -265,8 +262,8 @@ def _search_text(
     of_code: str | None,
     results: SearchResults,
 ) -> None:
-    """The project's files on the path `of_code`, where they are searched, and pages, where there is
-    a store."""
+    """Hits in the project's files on the path `of_code`, where they are searched, and in pages,
+    where there is a store."""
     session = find_session_id(store, asked.session) if store is not None else None
     only = replace(asked.only, sessions=frozenset({session} if session else ()))
     query = Query(asked.words, only, asked.most, _SECONDS)
@@ -289,7 +286,7 @@ def _search_text(
 
 
 def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) -> None:
-    """Tools that are known; no server is started to list more."""
+    """Hits among known tools; no server is started to list more."""
     if Sort.TOOL not in asked.types or not asked.words.strip() or not config.tooling.enabled:
         return
     from hotset.sources.tools import ToolSource  # noqa: PLC0415 - with the toolbox
@@ -308,8 +305,7 @@ def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) 
 
 
 def _follow_pages(store: Store, index: Index, quiet: bool) -> Iterator[str]:
-    """Brings what was kept since into the index. What fails here costs the latest, not the
-    search."""
+    """Indexes new pages. An error here costs the latest hits, not the search."""
     until = time.monotonic() + _FOLLOW_SECONDS
     try:
         if follow(store, index, time.monotonic() + _STINT_SECONDS):
@@ -343,16 +339,16 @@ def _print_hit(found: SearchHit, wanted: Sequence[Term]) -> None:
         number = str(line.number) if line.number else ""
         emit(
             click.style(f"{number:>{_NUMBER_WIDTH}}  ", dim=True)
-            + _highlighted(line, width() - _NUMBER_WIDTH - 2)
+            + _highlight(line, width() - _NUMBER_WIDTH - 2)
         )
     if found.show:
         emit(click.style(f"{'':>{_NUMBER_WIDTH}}  {found.show}", dim=True))
     emit("")
 
 
-def _highlighted(line: ExcerptLine, room: int) -> str:
-    """The line as far as it fits, with its words marked. `plain` keeps every character at its
-    place."""
+def _highlight(line: ExcerptLine, room: int) -> str:
+    """The line as far as it fits, with its matches highlighted. `plain` keeps every character's
+    position."""
     text = shortened(plain(line.text), max(20, room))
     pieces: list[str] = []
     at = 0
@@ -374,7 +370,7 @@ def _advice(asked: SearchRequest) -> str:
         "--session": asked.session,
         "--since": only.since is not None,
     }
-    narrowed = [flag for flag, said in given.items() if said]
+    narrowed = [flag for flag, value in given.items() if value]
     if narrowed:
         return f"try it without {' and '.join(narrowed)}, or with other words"
     return "try fewer words, or others for the same thing"

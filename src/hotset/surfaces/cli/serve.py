@@ -107,7 +107,7 @@ def up(
     def ready(address: Address) -> None:
         if ready_file:
             write_output(Path(ready_file), [msgspec.json.encode(address.announce())])
-        # Under wrap this goes to a log, which is no place for a token.
+        # Under wrap this goes to a log, which must not hold a token.
         _print_address(config, address, indexes=not indexing.no, quiet=chosen.quiet or while_stdin)
 
     _log_to_stderr(quiet=chosen.quiet)
@@ -156,7 +156,7 @@ def _print_how_to_connect(address: Address, *, quiet: bool) -> None:
 
 
 def _log_to_stderr(*, quiet: bool) -> None:
-    """The `hotset` logger tells of calls by number and size, never of their content."""
+    """Logs to stderr. The `hotset` logger reports calls by number and size, never their content."""
     out = logging.StreamHandler(sys.stderr)
     out.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     log = logging.getLogger("hotset")
@@ -198,7 +198,7 @@ def mcp(chosen: ProjectOptions) -> int | None:
             f"{chosen.hint('mcp --help')}"
         )
         return FAILED
-    from hotset.surfaces.mcp.mcp_tools import INSTRUCTIONS, opened_toolbox, toolbox_tools, tools  # noqa: PLC0415
+    from hotset.surfaces.mcp.mcp_tools import INSTRUCTIONS, open_toolbox, toolbox_tools, tools  # noqa: PLC0415
     from hotset.surfaces.mcp.memory_tools import memory_tools  # noqa: PLC0415 - 0.3 s; help should not pay for it
     from hotset.surfaces.mcp.project import Project  # noqa: PLC0415
     from hotset.surfaces.mcp.protocol import Server, serve_stdio  # noqa: PLC0415
@@ -208,7 +208,7 @@ def mcp(chosen: ProjectOptions) -> int | None:
     with (
         Project(config) as project,
         IndexFollower(config),
-        opened_toolbox(project, config) as toolbox,
+        open_toolbox(project, config) as toolbox,
     ):
         threading.Thread(target=project.warm, name="hotset-warm", daemon=True).start()
         found = toolbox_tools(toolbox, lambda: project.keeping, config.knobs_for(""))

@@ -1,5 +1,5 @@
-"""`hotset sessions`, `hotset show` and `hotset recall`: what was kept by session, one session turn
-by turn, and the exact bytes of one page."""
+"""`hotset sessions`, `hotset show` and `hotset recall`: list sessions, show one turn by turn, and
+print the exact bytes of a page."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from hotset.surfaces.cli.terminal import (
     width,
 )
 
-_DEEPEST = 4  # steps to the right: a table has no room for more
+_DEEPEST = 4  # levels of indentation: a table has no room for more
 
 _ID_WIDTH, _KIND_WIDTH, _SIZE_WIDTH = 16, 13, 8
 _COLOURS = {
@@ -70,7 +70,7 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class SessionLine:
-    """One session and how far it came."""
+    """One session and its counts."""
 
     session: Session
     turns: int
@@ -79,7 +79,7 @@ class SessionLine:
     """When its last turn began or ended."""
     model: str
     parent: SessionId | None = None
-    """The session that it belongs to, as a subagent or a continuation."""
+    """The session that this one belongs to, as a subagent or a continuation."""
     kinship: str = ""
 
 
@@ -106,13 +106,13 @@ def sessions(
     with open_or_empty(config) as store:
         every = store.recent_sessions()
         above = parents_in(store)
-        told = (
+        listed = (
             describe(store, each, above.get(each.id))
             for each in every
             if agent in (None, each.agent)
         )
         latest = list(
-            islice((line for line in told if earliest is None or line.last >= earliest), limit)
+            islice((line for line in listed if earliest is None or line.last >= earliest), limit)
         )
     lines = arrange_families(latest)
     if as_json:
@@ -148,7 +148,8 @@ def sessions(
 
 
 def arrange_families(latest: Sequence[SessionLine]) -> list[tuple[SessionLine, int]]:
-    """Each with its depth below its parent; a family is placed by its member that was used last."""
+    """Sessions with their depth below their parent; a family is sorted by its member that was used
+    last."""
     listed = {line.session.id: line for line in latest}
     below: dict[SessionId | None, list[SessionLine]] = {}
     for line in latest:
@@ -181,19 +182,19 @@ def describe(store: Store, session: Session, parent: Parent | None = None) -> Se
 
 @dataclass(frozen=True, slots=True)
 class SessionStory:
-    """What is shown of a session."""
+    """The parts of a session that `show` prints."""
 
     session: Session
     turns: tuple[Turn, ...]
     pages: dict[int, list[Page]]
-    """By the turn that brought them."""
+    """Pages by turn."""
     bills: dict[int, Bill]
-    """By the turn that they are of."""
+    """Bills by turn."""
     parent: Parent | None
     children: tuple[tuple[Session, Parent], ...]
-    """The sessions that belong to it, in the order in which they began."""
+    """The sessions that belong to it, in the order of their start."""
     forks: dict[int, int]
-    """For each branch but the first, the turn after which it leaves an older line; 0 where it began
+    """For each branch but the first, the turn after which it leaves an older line; 0 if it began
     anew."""
 
 
@@ -259,8 +260,8 @@ def read_story(
         for turn in store.turns(session.id)
         if low <= turn.number <= high and (not kind or turn.number in pages)
     )
-    told = {turn.number for turn in turns}
-    bills = {bill.turn: bill for bill in store.bills(session.id) if bill.turn in told}
+    numbers = {turn.number for turn in turns}
+    bills = {bill.turn: bill for bill in store.bills(session.id) if bill.turn in numbers}
     above = parents_in(store)
     children = tuple(
         (each, above[each.id])
@@ -279,7 +280,7 @@ def read_story(
 
 
 def _last_changed(story: SessionStory) -> int:
-    """The latest turn of which less was sent than the client gave; 0 where there is none."""
+    """The latest turn in which less was sent than the client gave; 0 if there is none."""
     return max(
         (bill.turn for bill in story.bills.values() if bill.sent.prompt < bill.whole.prompt),
         default=0,
@@ -307,7 +308,7 @@ def parse_turns(typed: str) -> tuple[int, int]:
 def _lines(store: Store, story: SessionStory, full: bool) -> Iterator[str]:
     session = story.session
     branches = len(story.forks) + 1
-    told = [
+    parts = [
         session.id,
         plain_line(session.agent),
         session.dialect,
@@ -315,8 +316,8 @@ def _lines(store: Store, story: SessionStory, full: bool) -> Iterator[str]:
         count(len(story.turns), "turn"),
     ]
     if branches > 1:
-        told.append(f"{branches} branches")
-    yield click.style("  ".join(told), bold=True)
+        parts.append(f"{branches} branches")
+    yield click.style("  ".join(parts), bold=True)
     if session.title:
         yield plain_line(session.title)
     if story.parent is not None:
@@ -342,25 +343,25 @@ def _branch_line(branch: int, forks: dict[int, int]) -> str:
 
 
 def _turn_line(turn: Turn, bill: Bill | None) -> str:
-    told = [
+    parts = [
         f"turn {turn.number}",
         plain_line(turn.model),
         turn.outcome if turn.outcome is not Outcome.DONE else "",
     ]
     if turn.error:
-        told.append(plain_line(turn.error))
+        parts.append(plain_line(turn.error))
     if turn.usage.prompt:
-        told.append(_tokens(turn.usage))
+        parts.append(_tokens(turn.usage))
         if (
             bill is not None and bill.calls > 1
         ):  # the figure before is the last call's: the size of the context
-            told.append(f"billed for {bill.calls} calls: {_tokens(bill.usage)}")
+            parts.append(f"billed for {bill.calls} calls: {_tokens(bill.usage)}")
     elif bill is not None and bill.usage.estimated:
         calls = f" for {bill.calls} calls" if bill.calls > 1 else ""
-        told.append(f"{_tokens(bill.usage)}{calls}, estimated")
+        parts.append(f"{_tokens(bill.usage)}{calls}, estimated")
     if turn.finished:
-        told.append(span(turn.finished - turn.started))
-    return click.style("  ".join(part for part in told if part), bold=True)
+        parts.append(span(turn.finished - turn.started))
+    return click.style("  ".join(part for part in parts if part), bold=True)
 
 
 def _tokens(usage: Usage) -> str:
@@ -386,10 +387,10 @@ def _page_lines(store: Store, page: Page, full: bool) -> Iterator[str]:
 
 def _document(store: Store, story: SessionStory, full: bool) -> dict[str, Any]:
     def page_of(page: Page) -> dict[str, Any]:
-        told: dict[str, Any] = msgspec.to_builtins(page)
+        document: dict[str, Any] = msgspec.to_builtins(page)
         if full:
-            told["content"] = store.content(page.digest).decode("utf-8", "replace")
-        return told
+            document["content"] = store.content(page.digest).decode("utf-8", "replace")
+        return document
 
     def billed_of(turn: Turn) -> dict[str, Any] | None:
         """The sum over all calls of the turn; `usage` is the last call's, as the client got it."""
@@ -449,7 +450,7 @@ def recall(chosen: ProjectOptions, id: str, as_json: bool) -> None:
         return
     if (
         sys.stdout.isatty()
-    ):  # what moves the cursor is shown and not done; a file or a pipe gets the bytes
+    ):  # control codes are shown, not executed; a file or a pipe gets the bytes
         emit(plain(content.decode("utf-8", "replace")).removesuffix("\n"))
         return
     sys.stdout.buffer.write(content)

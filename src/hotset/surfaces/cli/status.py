@@ -1,5 +1,5 @@
-"""`hotset status` and `hotset savings`: is a proxy serving, what is kept, how the window does, and
-what was saved in tokens and money."""
+"""`hotset status` and `hotset savings`: the proxy, the store, the window's figures, and savings in
+tokens and money."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ from hotset.surfaces.cli.terminal import (
 from hotset.surfaces.proxy.address import Address, find_proxy
 
 _OUR_OWN = ("nonce",)
-"""Fields of the proxy's status that are for us alone."""
+"""Fields of the proxy's status that are not printed."""
 
 _MOST_BEHIND = 1000
-"""Pages that are counted: more of them take longer, and say no more."""
+"""Most pages that are counted: counting more takes longer, and tells no more."""
 
 _LATELY = 24 * 3600.0
 """Seconds for which an alert is shown."""
@@ -77,8 +77,8 @@ _GAP = "  "
 _SHORTEST_TITLE = 24
 
 
-def _prefetched(each: Mapping[str, int]) -> str:
-    """A proxy of an older version does not say."""
+def _prefetch_figures(each: Mapping[str, int]) -> str:
+    """The prefetch figures; a proxy of an older version has none."""
     if not each.get("offered"):
         return "-"
     return f"{each['offered']:,}: {each['used'] + each['expanded']:,}, {each['wasted']:,}"
@@ -101,7 +101,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
         lambda each: "-" if each.get("dedup_hit_pct") is None else f"{each['dedup_hit_pct']:.1f} %",
     ),
     ("summaries, failed", lambda each: f"{each['summaries']:,}, {each['summary_failures']:,}"),
-    ("prefetched: used, wasted", lambda each: _prefetched(each.get("prefetches") or {})),
+    ("prefetched: used, wasted", lambda each: _prefetch_figures(each.get("prefetches") or {})),
     ("prefix kept", lambda each: f"{each['prefix_kept_pct']:.1f} %"),
     ("overhead, 95th percentile", lambda each: f"{each['overhead_ms_p95']:.1f} ms"),
     ("cost, measured", lambda each: money(each["spent_dollars"])),
@@ -114,7 +114,7 @@ _FIGURES: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What the store holds and how the window did."""
+    """The content of the store, and the window's figures."""
 
     census: Census
     metrics: Metrics
@@ -133,12 +133,12 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
     """Whether a proxy serves this project, what went through it, how much is kept, and the window's
     figures."""
     config = chosen.config()
-    address, said = find_proxy(config)
-    kept, indexed, trouble = _read_store(config, (said or {}).get("index", ()))
+    address, report = find_proxy(config)
+    kept, indexed, trouble = _read_store(config, (report or {}).get("index", ()))
     on_disk = _bytes_below(config.folder)
     if as_json:
         proxy = {
-            name: value for name, value in (said or {}).items() if name not in _OUR_OWN
+            name: value for name, value in (report or {}).items() if name not in _OUR_OWN
         } or None
         if proxy is not None and address is not None:
             proxy |= {"port": address.port, **address.announce()}
@@ -160,8 +160,8 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
         )
         return
     emit(f"project  {config.project}")
-    if said is not None and address is not None:
-        _print_proxy(said, address)
+    if report is not None and address is not None:
+        _print_proxy(report, address)
     else:
         emit("proxy    none serves; start with: hotset up")
         emit(f"window   {describe_window(config.window)}")
@@ -179,31 +179,33 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
     )
     _print_index(indexed)
     emit(f"disk     {size(on_disk)} in {config.folder}")
-    _print_figures((said or {}).get("metrics"), kept.metrics)
-    _print_alerts(config, (said or {}).get("alerts", ()), kept.alerts)
+    _print_figures((report or {}).get("metrics"), kept.metrics)
+    _print_alerts(config, (report or {}).get("alerts", ()), kept.alerts)
 
 
-def _print_proxy(said: dict[str, Any], address: Address) -> None:
+def _print_proxy(proxy: dict[str, Any], address: Address) -> None:
     emit(f"proxy    {address.root}")
     emit(
-        f"serving  since {moment(said['started'])} ({span(said['uptime'])}), process {said['pid']}"
+        f"serving  since {moment(proxy['started'])} ({span(proxy['uptime'])}), "
+        f"process {proxy['pid']}"
     )
-    told = (
-        f"{count(said['requests'], 'call')}, {said['kept']:,} kept, {said['bypassed']:,} bypassed"
+    calls = (
+        f"{count(proxy['requests'], 'call')}, {proxy['kept']:,} kept, "
+        f"{proxy['bypassed']:,} bypassed"
     )
-    if late := said.get("late"):
-        told += f", {late:,} answered before they were on disk"
-    if said.get("retried"):
-        told += f", {said['retried']:,} hidden tried again"
+    if late := proxy.get("late"):
+        calls += f", {late:,} answered before they were on disk"
+    if proxy.get("retried"):
+        calls += f", {proxy['retried']:,} hidden tried again"
     emit(
-        f"calls    {told}"
-        + ("; ask: hotset doctor" if said["bypassed"] or said["store"] != "ok" else "")
+        f"calls    {calls}"
+        + ("; ask: hotset doctor" if proxy["bypassed"] or proxy["store"] != "ok" else "")
     )
-    if said["store"] != "ok":
-        emit(f"keeping  nothing at the moment: {said['store']}")
-    if "window" in said:  # a proxy of an older version does not say
-        emit(f"window   {describe_window(said['window'])}")
-    for name, url in said["upstreams"].items():
+    if proxy["store"] != "ok":
+        emit(f"keeping  nothing at the moment: {proxy['store']}")
+    if "window" in proxy:  # a proxy of an older version has none
+        emit(f"window   {describe_window(proxy['window'])}")
+    for name, url in proxy["upstreams"].items():
         emit(f"to       {name}: {url}")
 
 
@@ -214,7 +216,7 @@ def _print_index(indexed: IndexGlance | None) -> None:
         f"{'more than ' * (indexed.behind > _MOST_BEHIND)}"
         f"{count(min(indexed.behind, _MOST_BEHIND), 'page')} behind the store"
     )
-    told = (
+    parts = (
         f"{indexed.entries:,} stretches of text",
         behind if indexed.behind else "",
         f"{indexed.waiting:,} not folded yet" if indexed.waiting else "",
@@ -222,7 +224,7 @@ def _print_index(indexed: IndexGlance | None) -> None:
         "a new one is being made" if indexed.building else "",
         f"written by process {indexed.writer}" if indexed.writer else "no process writes it now",
     )
-    emit(f"index    {', '.join(each for each in told if each)}")
+    emit(f"index    {', '.join(each for each in parts if each)}")
     for trouble in indexed.troubles:
         emit(click.style(f"trouble  the index: {plain(trouble)}", fg="yellow"))
 
@@ -254,30 +256,30 @@ def _print_alerts(
     config: Config, standing: Sequence[Mapping[str, Any]], raised: Sequence[Event]
 ) -> None:
     for alert in standing:
-        told = (
+        text = (
             f"{alert['name']} is {alert['value']:.4g}, {alert['side']} "
             f"{alert['threshold']:.4g}: "
             f"{alert['means']}"
         )
-        emit(click.style(f"alert    {told}", fg="red"))
+        emit(click.style(f"alert    {text}", fg="red"))
     for event in raised:
         means = (
             config.thresholds[name].means
             if (name := str(event.detail["name"])) in config.thresholds
             else ""
         )
-        told = (
+        text = (
             f"{name} was {event.detail['value']:.4g} (threshold "
             f"{event.detail['threshold']:.4g}): "
             f"{means}"
         )
-        emit(click.style(f"alert    {moment(event.time)}  {told}", fg="yellow"))
+        emit(click.style(f"alert    {moment(event.time)}  {text}", fg="yellow"))
 
 
 def _read_store(
     config: Config, troubles: Sequence[str]
 ) -> tuple[StoreReport | None, IndexGlance | None, str]:
-    """The last is what is wrong with the store."""
+    """The store's report, the index's state, and the error of the store."""
     try:
         with open_existing(config) as store:
             kept = StoreReport(store.census(), *over_store(store, config, time.time() - _LATELY))
@@ -289,7 +291,7 @@ def _read_store(
 
 
 def _bytes_below(folder: Path) -> int:
-    """What the folder takes up on disk."""
+    """The size of the folder on disk."""
     return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*")) if folder.exists() else 0
 
 
@@ -340,9 +342,9 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
     for line in _savings_lines(found):
         emit(line)
     if found.uncounted:
-        chosen.say(f"\n{_without_bill(found.uncounted)}")
+        chosen.say(f"\n{_describe_unbilled(found.uncounted)}")
     if found.total.estimated_turns and found.sessions:
-        chosen.say(f"\n{_estimated(found.total)}")
+        chosen.say(f"\n{_describe_estimate(found.total)}")
     if found.total.unlisted:
         chosen.say(
             f"* no list price is known for {', '.join(map(plain_line, found.total.unlisted))}: a "
@@ -358,13 +360,13 @@ def _savings_lines(found: Savings) -> Iterator[str]:
         yield from _total_lines(found.total)
 
 
-def _without_bill(turns: int) -> str:
+def _describe_unbilled(turns: int) -> str:
     if turns == 1:
         return "1 more turn has no bill: no usage was reported, or hotset did not plan it"
     return f"{turns:,} more turns have no bill: no usage was reported, or hotset did not plan them"
 
 
-def _estimated(total: Account) -> str:
+def _describe_estimate(total: Account) -> str:
     where = (
         ""
         if total.estimated_turns == total.turns
@@ -373,7 +375,7 @@ def _estimated(total: Account) -> str:
     return f"no usage was reported{where}: our own count is shown instead, marked (~)"
 
 
-def _not_sent(saved: Saved) -> str:
+def _describe_saved(saved: Saved) -> str:
     if saved.tokens >= 0:
         return f"{saved.tokens_pct:.1f} % of it was not sent"
     return (
@@ -402,7 +404,7 @@ def _total_lines(total: Account) -> Iterator[str]:
             f"{measured.prompt:,} tokens",
             f"{how}; {measured.cache_read_pct:.1f} % read from the provider's cache",
         ),
-        ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_not_sent(saved)}"),
+        ("everything", f"{estimated.prompt:,} tokens", f"estimated; {_describe_saved(saved)}"),
         ("cost", f"{money(measured.dollars)}{mark}", f"{how}, at list prices"),
         (
             "everything",
@@ -433,7 +435,8 @@ def _total_lines(total: Account) -> Iterator[str]:
 
 
 def _session_lines(sessions: Sequence[SessionAccount], total: Account, wide: int) -> Iterator[str]:
-    """A row a session. Figures are always whole; a title without room beside them is put below."""
+    """One row per session. Figures are always whole; a title without room beside them is put
+    below."""
     rows = [(each.session.id, *_cells(each.account)) for each in sessions]
     heads = tuple(zip(*_HEADINGS, strict=True))
     cells = (*heads, *rows, ("together", *_cells(total)))

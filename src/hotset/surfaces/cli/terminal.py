@@ -1,5 +1,5 @@
-"""What people see: data on stdout, everything else on stderr; colour and moving things only where
-someone watches."""
+"""Terminal output: data on stdout, everything else on stderr; colour and progress bars only on a
+terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _PIPE_WIDTH = 120
 _NARROWEST = 20
 _GAP = "  "
-_STYLED = re.compile(r"(\x1b\[(?:[012]|3[1-7])m)")  # what `click.style` writes for us
+_STYLED = re.compile(r"(\x1b\[(?:[012]|3[1-7])m)")  # the escapes that `click.style` writes
 _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -29,22 +29,22 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def say(text: str = "", *, quiet: bool = False) -> None:
-    """A word to the person, not part of the data."""
+    """Prints a message on stderr, unless `quiet`."""
     if not quiet:
         click.echo(safe_text(text), err=True)
 
 
 def emit(text: str) -> None:
-    """Data."""
+    """Prints data on stdout."""
     click.echo(safe_text(text))
 
 
 def emit_json(value: Any) -> None:
-    """Nouns, or anything made of them, as JSON."""
-    import msgspec  # noqa: PLC0415 - only those who ask for JSON pay for it
+    """Prints nouns, or anything made of them, as JSON."""
+    import msgspec  # noqa: PLC0415 - only for --json
 
-    told = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    emit(_UNSEEN.sub(lambda found: _escaped(found[0]), told))
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    emit(_UNSEEN.sub(lambda found: _escape(found[0]), text))
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -57,7 +57,7 @@ def console(*, stderr: bool = False) -> Console:
 def table(
     headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()
 ) -> None:
-    """A table on stdout. The last column gives way where the terminal is narrow; the others are
+    """Prints a table on stdout. The last column is cut where the terminal is narrow; the others are
     always whole."""
     cells = [[plain_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[index]) for row in (headings, *cells)) for index in range(len(headings))]
@@ -73,8 +73,8 @@ def table(
 
 @contextmanager
 def progress_bar(*, quiet: bool = False, middle: str = "") -> Iterator[Any]:
-    """A bar of rich's on stderr, where a person watches; otherwise None. `middle` replaces the
-    elapsed time."""
+    """A rich progress bar on stderr; None without a terminal. `middle` replaces the elapsed
+    time."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -134,7 +134,7 @@ def size(count: float) -> str:
 
 
 def money(dollars: float) -> str:
-    """Dollars; small amounts with as many digits as it takes to tell them from nothing."""
+    """Dollars; small amounts with enough digits to differ from zero."""
     digits = 2 if abs(dollars) >= 1 or not dollars else 4
     return f"{'-' if dollars < 0 else ''}${abs(dollars):,.{digits}f}"
 
@@ -157,8 +157,8 @@ def moment(when: float) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that cannot move the cursor or recolour the terminal: content of an agent's may carry
-    control codes."""
+    """Text without control codes: an agent's content could move the cursor or recolour the
+    terminal."""
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}"
         for c in text.replace("\r\n", "\n")
@@ -166,12 +166,12 @@ def plain(text: str) -> str:
 
 
 def plain_line(text: str) -> str:
-    """The same on one line: a name, a model, an error within a line of ours."""
+    """`plain` on one line: for a name, a model or an error within a line of ours."""
     return plain(text).replace("\n", " ").replace("\t", " ")
 
 
 def safe_text(text: str) -> str:
-    """Text for a terminal: of all that cannot be printed, only line ends, tabs and our own colours
+    """Text for a terminal: of the unprintable characters only line ends, tabs and our own colours
     stay."""
     if text.isprintable():
         return text
@@ -180,8 +180,8 @@ def safe_text(text: str) -> str:
     )
 
 
-def _escaped(text: str) -> str:
-    """JSON's escape of a character that cannot be seen: C1 codes, direction marks, characters of no
+def _escape(text: str) -> str:
+    """The JSON escape of an invisible character: C1 codes, direction marks, characters of no
     width."""
     units = text.encode("utf-16-be").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
@@ -192,7 +192,7 @@ def shortened(text: str, room: int) -> str:
 
 
 def width() -> int:
-    """Characters in a line: the terminal's, or what a reader of a pipe can be expected to have."""
+    """Characters in a line: the terminal's, or a default for a pipe."""
     return shutil.get_terminal_size((_PIPE_WIDTH, 24)).columns
 
 

@@ -1,5 +1,5 @@
-"""`hotset tools import|add|remove|approve|deny|allow|pin|unpin|restore`: what a person decides
-about tools."""
+"""`hotset tools import|add|remove|approve|deny|allow|pin|unpin|restore`: a person's decisions about
+tools."""
 
 from __future__ import annotations
 
@@ -119,17 +119,17 @@ def add(
     if command[0].startswith(("http://", "https://")) and len(command) == 1:
         entry: dict[str, Any] = {
             "url": command[0],
-            **({"headers": _pairs(header)} if header else {}),
+            **({"headers": _parse_pairs(header)} if header else {}),
         }
     else:
         entry = {
             "command": command[0],
             "args": list(command[1:]),
-            **({"env": _pairs(env)} if env else {}),
+            **({"env": _parse_pairs(env)} if env else {}),
         }
     entry |= {"shared": True} if shared else {}
     config = chosen.config()
-    if "command" in entry and not _is_there(entry, config):
+    if "command" in entry and not _is_installed(entry, config):
         raise BadInput(
             f"there is no program {command[0]!r} that could be started; check the name, or "
             f"give its path. Nothing was added"
@@ -187,9 +187,7 @@ def approve(chosen: ProjectOptions, name: str, *, follow: bool, yes: bool) -> in
                 f"nothing of {name} waits for approval{f'; {near}' if near else ''}".rstrip()
             )
             return FOUND
-        if (
-            waiting[0].state is tools.ToolState.UNAPPROVED
-        ):  # all of a skill is approved at once, or nothing
+        if waiting[0].state is tools.ToolState.UNAPPROVED:  # a skill is approved as a whole
             emit(plain(f"{toolbox.instructions(waiting[0].tool.source)}\n"))
         for known in waiting:
             if known.state is tools.ToolState.UNAPPROVED:
@@ -254,7 +252,7 @@ def pin(chosen: ProjectOptions, name: str) -> None:
 def unpin(chosen: ProjectOptions, name: str) -> None:
     """Undo `pin`: an unused tool becomes inactive again."""
     with open_tools(chosen.config()) as toolbox:
-        with suppress(NotFound):  # what is gone can be let go, too
+        with suppress(NotFound):  # a tool that is gone can be unpinned, too
             name = toolbox.resolve(name).tool.name
         life = toolbox.registry.unpin(name)
     if life is None:
@@ -280,9 +278,9 @@ def _print_new(chosen: ProjectOptions) -> None:
     chosen.say(f"{count(number, 'tool')} can be found now; try: {chosen.hint('tools find WORDS')}")
 
 
-def _is_there(entry: dict[str, Any], config: Config) -> bool:
-    """True if the program can be started: by its name, or by its path, which begins in the
-    project's folder."""
+def _is_installed(entry: dict[str, Any], config: Config) -> bool:
+    """True if the program can be started: by its name, or by its path, relative to the project's
+    folder."""
     program = entry["command"]
     if "${" in program:  # known when it starts
         return True
@@ -300,7 +298,7 @@ def _command_line(entry: dict[str, Any]) -> str:
     )
 
 
-def _pairs(given: tuple[str, ...]) -> dict[str, str]:
+def _parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
     for word in given:
         if "=" not in word:
             raise BadInput(f"{word!r}: write it as NAME=VALUE")

@@ -1,4 +1,4 @@
-"""`hotset tools list|find|use|status|graph`: what tools there are, and what they do."""
+"""`hotset tools list|find|use|status|graph`: list, find and call tools."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ PATIENCE = 60.0
 """Seconds for servers that a person has just added: a first start may fetch packages."""
 
 _MOST_LISTED = 200
-_MOST_TOLD = 10
+_MOST_LISTED = 10
 _NONE_KNOWN = "no tool is known yet; add some: {}"
 
 
 @contextmanager
 def open_tools(config: Config, *, is_there: bool = True) -> Iterator[Toolbox]:
-    """For a command that changes something, or calls one tool. Every use is in the audit."""
+    """The toolbox for a command that changes something, or calls one tool. Every use is in the
+    audit."""
     from hotset.runtime.reader import empty_where_missing, open_toolbox  # noqa: PLC0415 - with the store
 
     with empty_where_missing(config, is_there=is_there) as there, open_toolbox(there) as toolbox:
@@ -58,14 +59,14 @@ def open_tools(config: Config, *, is_there: bool = True) -> Iterator[Toolbox]:
 
 
 def look_at_tools(config: Config) -> AbstractContextManager[Toolbox]:
-    """For a command that looks: where nothing is kept yet, nothing is made."""
+    """The toolbox for a command that only reads: it creates no store."""
     return open_tools(config, is_there=config.folder.exists())
 
 
 def list_new_servers(
     toolbox: Toolbox, chosen: ProjectOptions, seconds: float | None = None
 ) -> None:
-    """Asks servers that are new for their tools, and tells which of them did not answer."""
+    """Lists the tools of new servers, and reports the servers that did not answer."""
     patience = chosen.config().tooling.list_seconds if seconds is None else seconds
     waiting = len(toolbox.unlisted())
     if waiting:
@@ -291,13 +292,13 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> None:
         if not known:
             chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
         return
-    told = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
+    by_state = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
     emit(
         (
             f"{count(len(known), 'tool')} of "
             f"{count(len({each.tool.source for each in known}), 'source')}"
         )
-        + (f": {told}" if told else "")
+        + (f": {by_state}" if by_state else "")
     )
     if running:
         now = time.time()
@@ -323,16 +324,16 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> None:
         chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
     whole = {
         each.tool.source for each in waiting if each.state is tools.ToolState.UNAPPROVED
-    }  # approved at once, or not at all
+    }  # approved as a whole
     asking = {
         each.tool.source if each.tool.source in whole else each.tool.name: each
         for each in reversed(waiting)
     }
-    for name, each in sorted(asking.items())[:_MOST_TOLD]:
+    for name, each in sorted(asking.items())[:_MOST_LISTED]:
         say(f"waits for you: {name}: {chosen.hint(f'tools approve {name}')}")
         say(f"  {shortened(plain(each.why), max(40, width() - 2))}")
-    if len(asking) > _MOST_TOLD:
-        say(f"and {len(asking) - _MOST_TOLD} more: {chosen.hint('tools list')}")
+    if len(asking) > _MOST_LISTED:
+        say(f"and {len(asking) - _MOST_LISTED} more: {chosen.hint('tools list')}")
 
 
 @click.command(

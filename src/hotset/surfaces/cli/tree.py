@@ -1,5 +1,5 @@
-"""The commands: what each is called, what it is for in a few words, and the module that is loaded
-when it is asked for."""
+"""The tree of commands: each one's name, summary, and the module that is loaded when it is
+called."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CommandEntry:
 
 
 Sections = Mapping[str, Mapping[str, CommandEntry]]
-"""By the title under which help shows them, and by name."""
+"""Commands by the title of their section in the help, and by name."""
 
 
 class LazyGroup(click.Group):
@@ -51,7 +51,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            near = self.near(ctx, args[0])
+            near = self.similar_commands(ctx, args[0])
             if not near:
                 raise
             names = " or ".join(f"{ctx.command_path} {name}" for name in near)
@@ -59,9 +59,9 @@ class LazyGroup(click.Group):
                 f"No such command {args[0]!r}. Did you mean {names}?", ctx
             ) from error
 
-    def near(self, ctx: click.Context, typed: str) -> list[str]:
-        """The commands that may have been meant."""
-        from difflib import get_close_matches  # noqa: PLC0415 - for those who mistype
+    def similar_commands(self, ctx: click.Context, typed: str) -> list[str]:
+        """Commands with a similar name."""
+        from difflib import get_close_matches  # noqa: PLC0415 - only for a mistyped name
 
         return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
 
@@ -134,20 +134,20 @@ _OF_COMMANDS = ("memory", "tools", "continuity")
 
 
 class Tree(LazyGroup):
-    def near(self, ctx: click.Context, typed: str) -> list[str]:
-        """Those of a group, too: `timeline` may be `memory timeline`."""
+    def similar_commands(self, ctx: click.Context, typed: str) -> list[str]:
+        """Also searches the groups: `timeline` may be `memory timeline`."""
         groups = ((name, self.get_command(ctx, name)) for name in _OF_COMMANDS)
         inside = [
             f"{name} {typed}"
             for name, each in groups
             if isinstance(each, click.Group) and typed in each.list_commands(ctx)
         ]
-        return inside or super().near(ctx, typed)
+        return inside or super().similar_commands(ctx, typed)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # click would call it a failure
+        except BrokenPipeError:  # click would treat it as a failure
             return discard_output()
 
 

@@ -1,4 +1,4 @@
-"""`hotset wrap`: run an agent through the proxy, with nothing left behind."""
+"""`hotset wrap`: run an agent through the proxy, without changing any file."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from hotset.surfaces.cli.agents import (
     BASE_URLS,
     AgentSetup,
     overriding_settings,
+    redact_url,
     set_up,
-    shown,
 )
 from hotset.surfaces.cli.consent import offer_indexing
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK, signals_to
@@ -155,8 +155,8 @@ def _run_agent(
 
 
 def _await_kept(note: Address, patience: float) -> dict[str, Any] | None:
-    """The proxy's status once the agent's last reply is on disk: a millisecond after its end, as a
-    rule."""
+    """The proxy's status once the agent's last reply is on disk: usually a millisecond after its
+    end."""
     deadline = time.monotonic() + _SETTLE_SECONDS * patience
     while (
         (status := ask_proxy(note, patience=patience)) is not None
@@ -197,21 +197,21 @@ def _print_setup(setup: AgentSetup, config: Config, root: str) -> None:
 
 
 def _replaced_urls(changed: Mapping[str, str], config: Config, root: str) -> Iterator[str]:
-    """Where the agent would have gone, and will not now."""
+    """Base URLs of the agent's environment that ours replace."""
     for name, (upstream, setting) in BASE_URLS.items():
         there = os.environ.get(name)
         if name not in changed or not there or there.startswith(root):
             continue
         if config.origins.get(f"{upstream}_url") == "default":
             yield (
-                f"{name} was {shown(there)}; calls go to "
+                f"{name} was {redact_url(there)}; calls go to "
                 f"{config.upstreams[upstream].url} instead. "
-                f"To go on to where it was, set {setting} to its value and start the proxy again"
+                f"To keep using it, set {setting} to that URL and start the proxy again"
             )
 
 
 def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
-    """Runs the agent in our place: its terminal, its signals, its exit code."""
+    """Runs the agent with our terminal and signals, and returns its exit code."""
     agent: subprocess.Popen[bytes] | None = None
 
     def forward(number: int, _frame: FrameType | None) -> None:
@@ -226,8 +226,8 @@ def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
 
 
 def _in_foreground() -> bool:
-    """A key like Ctrl-C reaches every process of the terminal's foreground group: the agent has got
-    it already."""
+    """True if Ctrl-C reaches the agent without us: the terminal sends it to the whole foreground
+    group."""
     try:
         return os.isatty(0) and os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
@@ -255,7 +255,7 @@ def _print_summary(
 def _print_why_nothing_was_kept(
     chosen: ProjectOptions, config: Config, setup: AgentSetup, env: Mapping[str, str], arrived: int
 ) -> None:
-    """In short what `hotset doctor` finds, with the agent's environment."""
+    """Prints a short form of what `hotset doctor` finds, with the agent's environment."""
     from hotset.surfaces.cli.doctor import Level, examine  # noqa: PLC0415 - only where something may be wrong
 
     name = Path(setup.command[0]).name

@@ -5,7 +5,7 @@ import logging
 import threading
 
 from hotset.surfaces.library.api import AsyncMemory, Memory, open, wrap  # noqa: A004 - `hotset.open`, like `gzip.open`
-from hotset.surfaces.library.window import AsyncWindow, Said, ToolCall, Window
+from hotset.surfaces.library.window import AsyncWindow, ToolCall, Window, WindowReply
 
 _log = logging.getLogger("hotset")
 _log.addHandler(
@@ -18,7 +18,7 @@ def _keep_threads_quiet() -> None:
     content, on stderr."""
     before = threading.excepthook
 
-    def died(args: threading.ExceptHookArgs) -> None:
+    def log_death(args: threading.ExceptHookArgs) -> None:
         if args.thread is None or not args.thread.name.startswith("hotset-"):
             before(args)
         elif args.exc_type is not SystemExit:
@@ -30,9 +30,18 @@ def _keep_threads_quiet() -> None:
                 exc_info=args.exc_value if shown else None,
             )
 
-    threading.excepthook = died
+    threading.excepthook = log_death
 
 
 _keep_threads_quiet()
 
-__all__ = ["AsyncMemory", "AsyncWindow", "Memory", "Said", "ToolCall", "Window", "open", "wrap"]
+__all__ = [
+    "AsyncMemory",
+    "AsyncWindow",
+    "Memory",
+    "ToolCall",
+    "Window",
+    "WindowReply",
+    "open",
+    "wrap",
+]

@@ -1,5 +1,5 @@
-"""A project's memory, opened by a program: its windows, toolbox and memories. What is kept in it is
-what the proxy and the command line see."""
+"""The library's API: a program opens a project's memory, with its windows, toolbox and memories.
+The proxy and the command line share the same data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hotset.sources.memory import ProjectMemories, RecallAnswer, RenderedText
 
 _SETTLE_SECONDS = 5.0
-"""How long a look into the store waits for what was handed to it just before."""
+"""How long a read of the store waits for what was handed to it just before."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -62,11 +62,10 @@ def open(
     profile: str | None = None,
     open_store: Callable[[], Store] | None = None,
 ) -> Memory:
-    """The memory of the project that a folder belongs to: the working directory's, where none is
-    named.
+    """Opens the memory of the project that a folder belongs to; by default the working directory's.
 
-    The other settings are those of `hotset up`, and win over the environment and the user's file. A
-    store that cannot be opened is told about and tried again later; until then requests go through
+    The other settings are those of `hotset up`, and override the environment and the user's file. A
+    store that cannot be opened is logged and tried again later; until then requests go through
     untouched. Raises `BadConfig`.
     """
     config = load(
@@ -94,10 +93,10 @@ def wrap(
     pydantic-ai, openai-agents and LangChain are wrapped in the same way. Without a memory it is the
     working directory's, open until the program ends.
     """
-    return (memory or _of_this_project()).wrap(client, agent=agent, session=session, budget=budget)
+    return (memory or _shared_memory()).wrap(client, agent=agent, session=session, budget=budget)
 
 
-def _of_this_project() -> Memory:
+def _shared_memory() -> Memory:
     config = load()
     with _sharing:
         memory = _shared.get(config.folder)
@@ -109,7 +108,7 @@ def _of_this_project() -> Memory:
 def _in_thread(
     blocking: Callable[Concatenate[Any, _P], _T],
 ) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]]:
-    """A blocking method for a loop: done in a thread and awaited, on an object with the same
+    """An awaitable version of a blocking method: it runs in a thread, on an object with the same
     fields."""
 
     @wraps(blocking)
@@ -119,8 +118,8 @@ def _in_thread(
     return awaited
 
 
-class _OpenMemory(Generic[_Window]):
-    """What a blocking and an awaiting memory share."""
+class _BaseMemory(Generic[_Window]):
+    """Base of the blocking and the awaiting memory."""
 
     def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
         self._engine = engine
@@ -129,7 +128,7 @@ class _OpenMemory(Generic[_Window]):
 
     @property
     def closed(self) -> bool:
-        return not self._engine.alive
+        return not self._engine.is_alive
 
     def window(
         self,
@@ -144,12 +143,12 @@ class _OpenMemory(Generic[_Window]):
     ) -> _Window:
         """A conversation in a bounded window.
 
-        `agent` says who asks: kinds of agents have profiles of their own. `session` names the
-        conversation, which is otherwise known by what is said in it. `budget` is what a prompt may
+        `agent` names the agent: kinds of agents have profiles of their own. `session` names the
+        conversation, which is otherwise identified by its messages. `budget` is what a prompt may
         have in tokens, where that is less than the model's window. `params` go into every request.
         Raises `BadInput`, and `MemoryClosed`.
         """
-        self._engine.working()
+        self._engine.require_machine()
         spoken = dialect_named(dialect) if dialect else None
         headers = (*_name_headers(agent, session), (b"user-agent", b"hotset-window"))
         tokens = budget_of(budget, "of memory.window()")
@@ -159,7 +158,7 @@ class _OpenMemory(Generic[_Window]):
         self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0
     ) -> _Client:
         """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
-        self._engine.working()
+        self._engine.require_machine()
         one = partial(
             wrap_client,
             engine=self._engine,
@@ -171,15 +170,15 @@ class _OpenMemory(Generic[_Window]):
         return made
 
     def _toolbox(self) -> Toolbox:
-        """Raises `BadConfig` where the operator wants none, and `MemoryClosed`."""
-        toolbox = self._engine.working().toolbox
+        """The toolbox. Raises `BadConfig` if it is switched off, and `MemoryClosed`."""
+        toolbox = self._engine.require_machine().toolbox
         if not isinstance(toolbox, Toolbox):
             raise BadConfig(f"tools are switched off ({self._engine.config.origins['tools']})")
         return toolbox
 
-    def _remembered(self) -> ProjectMemories:
+    def _project_memories(self) -> ProjectMemories:
         """The memories, once what went through so far is kept. Raises `MemoryClosed`."""
-        machine = self._engine.working()
+        machine = self._engine.require_machine()
         self._settle(machine)
         return machine.memories
 
@@ -187,7 +186,7 @@ class _OpenMemory(Generic[_Window]):
     def _store(self) -> Store:
         """The store, once what went through so far is kept. Raises `StoreFailed` while there is
         none, and `MemoryClosed`."""
-        machine = self._engine.working()
+        machine = self._engine.require_machine()
         self._settle(machine)
         keeper = machine.keeper
         if keeper.store is None:
@@ -198,7 +197,7 @@ class _OpenMemory(Generic[_Window]):
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
 
-class Memory(_OpenMemory[Window]):
+class Memory(_BaseMemory[Window]):
     """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an
     `AsyncMemory`."""
 
@@ -206,7 +205,7 @@ class Memory(_OpenMemory[Window]):
         super().__init__(Engine(config, open_store), Window)
         self.tools = Tools(self._toolbox)
         """The toolbox of the project."""
-        self.memories = Memories(self._remembered)
+        self.memories = Memories(self._project_memories)
         """What was learned in its sessions."""
 
     def search(
@@ -219,8 +218,8 @@ class Memory(_OpenMemory[Window]):
         path: str = "",
         max_tokens: int = MAX_TOKENS,
     ) -> Retrieved:
-        """What fits best: the project's files, where they are indexed, pages of its sessions,
-        memories and tools.
+        """The best hits among the project's indexed files, pages of its sessions, memories and
+        tools.
 
         `type` narrows it to `page`, `code`, `memory` or `tool`, one or several. `kind` is a kind of
         page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or
@@ -230,17 +229,13 @@ class Memory(_OpenMemory[Window]):
         return self._searching.search(wanted, self._store)
 
     def recall(self, id: str) -> bytes:
-        """The exact bytes of a page, by its id or the beginning of it, by a tool call's id, or by
-        the content's SHA-256.
-
-        Raises `NotFound`.
-        """
+        """The exact bytes of a page, by its id or a beginning of it, by a tool call's id, or by the
+        content's SHA-256. Raises `NotFound`."""
         store = self._store
         return store.content(find_content(store, id)[1])
 
     def savings(self, session: str = "", since: float | None = None) -> metrics.Savings:
-        """What was spent, and what sending everything would have come to: of all sessions, or of
-        one."""
+        """The costs, and what sending everything would have cost: of all sessions, or of one."""
         return metrics.savings(
             self._store, self._engine.config, SessionId(session) if session else None, since
         )
@@ -262,14 +257,14 @@ class Memory(_OpenMemory[Window]):
         await asyncio.to_thread(self.close)
 
 
-class AsyncMemory(_OpenMemory[AsyncWindow]):
-    """The same for a loop: what takes time is awaited."""
+class AsyncMemory(_BaseMemory[AsyncWindow]):
+    """`Memory` for an event loop: what takes time is awaited."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, AsyncWindow)
         self.tools = AsyncTools(self._toolbox)
         """The toolbox of the project."""
-        self.memories = AsyncMemories(self._remembered)
+        self.memories = AsyncMemories(self._project_memories)
         """What was learned in its sessions."""
 
     search = _in_thread(Memory.search)
@@ -284,16 +279,17 @@ def _name_headers(agent: str, session: str) -> Headers:
 
 
 class Memories:
-    """What was learned in earlier sessions: asked step by step, added to, and taken back. Every
-    text for a model is marked as data; none belongs into a system prompt."""
+    """What was learned in earlier sessions: search it, add to it, and take back from it.
+
+    Every text for a model is marked as data; none belongs into a system prompt.
+    """
 
     def __init__(self, remembered: Callable[[], ProjectMemories]) -> None:
-        self._remembered = remembered
+        self._project_memories = remembered
 
     def index(self, query: str = "", *, max_tokens: int = 100, session: str = "") -> RenderedText:
-        """What there is to know, in about a hundred tokens: topics with their sizes, those that fit
-        the query first."""
-        return self._remembered().index(query, max_tokens=max_tokens, session=session)
+        """The topics and their sizes in about a hundred tokens, those that fit the query first."""
+        return self._project_memories().index(query, max_tokens=max_tokens, session=session)
 
     def timeline(
         self,
@@ -303,8 +299,8 @@ class Memories:
         max_tokens: int = 500,
         session: str = "",
     ) -> RenderedText:
-        """What was done lately, what was decided and what is open, in lines with ids."""
-        return self._remembered().timeline(
+        """Recent work, decisions and open points, in lines with ids."""
+        return self._project_memories().timeline(
             query, topics=topics, max_tokens=max_tokens, session=session
         )
 
@@ -321,12 +317,12 @@ class Memories:
     ) -> RecallAnswer:
         """The memories that fit, best first: `text` for a model, `recall.items` with score and why.
 
-        `task` is exploration, implementation, debugging, review or refactoring; it is told from the
-        words where it is not said. `more` (1, then 2, and so on) tells what the answers before did
-        not, also from sessions that the question's words hardly reach; `text` is empty where that
-        was all.
+        `task` is exploration, implementation, debugging, review or refactoring; by default it is
+        inferred from the words. `more` (1, then 2, and so on) gives what earlier answers did not,
+        also from sessions that the question's words hardly reach; `text` is empty when nothing is
+        left.
         """
-        ask = self._remembered().recall
+        ask = self._project_memories().recall
         return ask(
             query,
             task=task,
@@ -338,23 +334,23 @@ class Memories:
         )
 
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
-        """One memory, whole as far as it fits, by its id or a unique beginning of it. Raises
+        """One memory, as far as it fits, by its id or a unique beginning of it. Raises
         `NotFound`."""
-        return self._remembered().read(id, max_tokens=max_tokens, session=session)
+        return self._project_memories().read(id, max_tokens=max_tokens, session=session)
 
     def get(self, id: str) -> MemoryRecord:
         """The memory itself. Raises `NotFound`."""
-        return self._remembered().get(id)
+        return self._project_memories().get(id)
 
     def all(
         self, *, kinds: Sequence[str] = (), topic: str = "", limit: int | None = 50
     ) -> tuple[MemoryRecord, ...]:
-        """The newest first, but for what was forgotten or merged. Raises `BadInput` for a kind that
-        there is not."""
-        from hotset.sources.memory import kind_named  # noqa: PLC0415 - with the project_memories, and not before
+        """All memories, newest first, without forgotten and merged ones. Raises `BadInput` for an
+        unknown kind."""
+        from hotset.sources.memory import kind_named  # noqa: PLC0415 - loaded on demand
 
         return tuple(
-            self._remembered().list(
+            self._project_memories().list(
                 kinds=frozenset(map(kind_named, kinds)), topic=topic, limit=limit
             )
         )
@@ -372,13 +368,12 @@ class Memories:
         agent: str = "",
         detail: Detail = None,
     ) -> MemoryRecord:
-        """Keeps a memory.
+        """Keeps a memory. The same words are kept once; what they replace stays, linked to them.
 
-        The same words are kept once; what they replace stays, linked to them. A procedure or a
-        pitfall without a person's trust (`Trust.PERSON`) waits until one confirms it: see
-        `standing`.
+        A procedure or a pitfall without a person's trust (`Trust.PERSON`) waits until a person
+        confirms it: see `standing`.
         """
-        return self._remembered().remember(
+        return self._project_memories().remember(
             text,
             kind=kind,
             title=title,
@@ -391,20 +386,21 @@ class Memories:
         )
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> None:
-        """Takes a memory out of every search; `hotset memory restore` brings it back. Erased, it
-        leaves the disk for good."""
-        self._remembered().forget(id, erase=erase, why=why)
+        """Takes a memory out of every search; `hotset memory restore` brings it back. With `erase`
+        it leaves the disk for good."""
+        self._project_memories().forget(id, erase=erase, why=why)
 
     def outcome(self, session: str, ending: str) -> None:
-        """How the latest task of a session came out: success, partial, failure or unknown."""
-        self._remembered().outcome(session, ending)
+        """Records the outcome of the latest task of a session: success, partial, failure or
+        unknown."""
+        self._project_memories().outcome(session, ending)
 
 
 class AsyncMemories:
-    """The same for a loop: every method is awaited."""
+    """`Memories` for an event loop: every method is awaited."""
 
     def __init__(self, remembered: Callable[[], ProjectMemories]) -> None:
-        self._remembered = remembered
+        self._project_memories = remembered
 
     index = _in_thread(Memories.index)
     timeline = _in_thread(Memories.timeline)
@@ -417,8 +413,8 @@ class AsyncMemories:
     outcome = _in_thread(Memories.outcome)
 
 
-class _ToolsOfEither:
-    """What a blocking and an awaiting toolbox have in common."""
+class _BaseTools:
+    """Base of the blocking and the awaiting toolbox."""
 
     def __init__(self, toolbox: Callable[[], Toolbox]) -> None:
         self._toolbox = toolbox
@@ -430,25 +426,23 @@ class _ToolsOfEither:
         return function
 
 
-class Tools(_ToolsOfEither):
-    """The toolbox for a program: functions that become tools, tools that fit a query, and calls of
-    any of them."""
+class Tools(_BaseTools):
+    """The toolbox for a program: registers functions as tools, finds tools by a query, and calls
+    them."""
 
     def find(
         self, query: str, limit: int = 5, *, sources: Sequence[str] = (), session: str = ""
     ) -> tuple[Ghost, ...]:
-        """The tools that fit best, best first, with full schemas and scores. Nothing is started for
-        it."""
+        """The tools that fit best, best first, with full schemas and scores. Starts no server."""
         return self._toolbox().find(query, limit, sources, session=session)
 
     def for_query(
         self, query: str, limit: int = 5, *, dialect: str = "openai-chat", session: str = ""
     ) -> list[dict[str, Any]]:
-        """A tool list for a model, in the form of `dialect`: what is loaded first, then at most
+        """A tool list for a model, in the form of `dialect`: loaded tools first, then at most
         `limit` ghosts.
 
-        It is another one for every query: with a provider that caches prompts, ask once for a
-        session.
+        It differs for every query: with a provider that caches prompts, ask once for a session.
         """
         spoken = DIALECTS[dialect_named(dialect)]
         toolbox = self._toolbox()
@@ -466,16 +460,13 @@ class Tools(_ToolsOfEither):
     def use(
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
     ) -> ToolUse:
-        """Calls a tool, starting what it needs. Wrong arguments are answered with what is wrong:
-        `Used.ran` is false then.
-
-        Raises `NotFound`, `ToolRefused` and `ToolFailed`.
-        """
+        """Calls a tool, starting what it needs. Wrong arguments are answered with an explanation:
+        `ToolUse.ran` is false then. Raises `NotFound`, `ToolRefused` and `ToolFailed`."""
         return self._toolbox().use(name, arguments, session=session, query=query)
 
 
-class AsyncTools(_ToolsOfEither):
-    """The same for a loop."""
+class AsyncTools(_BaseTools):
+    """`Tools` for an event loop."""
 
     find = _in_thread(Tools.find)
     for_query = _in_thread(Tools.for_query)

@@ -1,4 +1,4 @@
-"""The machine on an event loop of its own: one thread behind any number of clients and windows,
+"""Runs the machine on its own event loop: one thread for any number of clients and windows,
 blocking or not."""
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class Engine:
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
         self.config = config
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(_tell)
+        self._loop.set_exception_handler(_log_fault)
         self._thread = threading.Thread(target=self._run, name="hotset-memory", daemon=True)
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
         self._planners: dict[int, Planner] = {}
         self._walks: set[asyncio.Task[None]] = set()
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._thread.start()
-        self.machine = self._submit(_started(config, open_store)).result(_START_SECONDS)
+        self.machine = self._submit(_start_machine(config, open_store)).result(_START_SECONDS)
         atexit.register(self._close_at_exit)
 
     def wait(self, work: Work[_T]) -> _T:
@@ -58,11 +58,11 @@ class Engine:
         except concurrent.futures.CancelledError:
             raise MemoryClosed("the memory was closed while it worked for this call") from None
         except BaseException:
-            under_way.cancel()  # the caller was interrupted: nobody waits any more
+            under_way.cancel()  # the caller was interrupted
             raise
 
-    async def done(self, work: Work[_T]) -> _T:
-        """The same, for a caller on an event loop of its own."""
+    async def wait_async(self, work: Work[_T]) -> _T:
+        """`wait` for a caller on its own event loop."""
         under_way = self._submit(work)
         try:
             return await asyncio.wrap_future(under_way)
@@ -72,12 +72,12 @@ class Engine:
             raise
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         return not self._closed and os.getpid() == self._process
 
-    def working(self) -> Machine:
+    def require_machine(self) -> Machine:
         """The machine, as long as it works. Raises `MemoryClosed`."""
-        if self.alive:
+        if self.is_alive:
             return self.machine
         raise MemoryClosed(
             "the memory is closed; open it again with hotset.open()"
@@ -95,9 +95,9 @@ class Engine:
         walking.add_done_callback(self._walks.discard)
         return walking
 
-    def soon(self, act: Callable[[], object]) -> None:
-        """Does something on the loop that nobody waits for."""
-        if self.alive:
+    def call_soon(self, act: Callable[[], object]) -> None:
+        """Runs `act` on the loop without waiting for it."""
+        if self.is_alive:
             self._loop.call_soon_threadsafe(act)
 
     def planner(self, budget: int) -> Planner:
@@ -110,16 +110,16 @@ class Engine:
                 self._planners[budget] = self.machine.plan_with(chosen)
             return self._planners[budget]
 
-    def tell_once(self, trouble: str) -> None:
-        """A trouble of ours that a caller's request did not suffer from."""
-        if trouble not in self._told:
-            self._told.add(trouble)
+    def warn_once(self, trouble: str) -> None:
+        """Logs a fault that did not harm the caller's request, each text once."""
+        if trouble not in self._warned:
+            self._warned.add(trouble)
             _log.warning("%s; requests go through untouched", trouble)
 
     def close(self) -> None:
-        """Keeps what is under way, and ends. Said again, it does nothing."""
+        """Keeps what is under way, and ends. A second call does nothing."""
         with self._closing:
-            if not self.alive:
+            if not self.is_alive:
                 return
             ending = asyncio.run_coroutine_threadsafe(self._end(), self._loop)
             self._closed = True
@@ -134,13 +134,13 @@ class Engine:
         try:
             self.close()
         except Exception as error:
-            # nobody is left who could catch it, and Python would write it on stderr
+            # no caller is left to catch it, and Python would write it on stderr
             _log.warning("the memory did not end well: %s", type(error).__name__)
 
     def _submit(self, work: Work[_T]) -> concurrent.futures.Future[_T]:
-        if not self.alive:
+        if not self.is_alive:
             work.close()
-            self.working()
+            self.require_machine()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _run(self) -> None:
@@ -152,16 +152,16 @@ class Engine:
             self._loop.close()
 
     async def _end(self) -> None:
-        await _cancelled(
+        await _cancel_all(
             self._walks
         )  # first: what they leave behind is kept while the machine closes
         await self.machine.close()
-        await _cancelled(asyncio.all_tasks() - {asyncio.current_task()})
+        await _cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
 
 
-def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What nobody awaited. asyncio's own log goes to stderr where a program set up none, and quotes
-    what it is about."""
+def _log_fault(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Logs an exception that was not awaited. asyncio's own log goes to stderr where a program set
+    up none, and quotes content."""
     error = context.get("exception")
     _log.error(
         "a fault in the background: %s",
@@ -169,20 +169,19 @@ def _tell(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     )
 
 
-async def _cancelled(tasks: Collection[asyncio.Task[Any] | None]) -> None:
+async def _cancel_all(tasks: Collection[asyncio.Task[Any] | None]) -> None:
     left = [task for task in tasks if task is not None]
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
 
 
-async def _started(config: Config, open_store: Callable[[], Store]) -> Machine:
+async def _start_machine(config: Config, open_store: Callable[[], Store]) -> Machine:
     return Machine.start(config, open_store, _own_wire(config), whose="a program")
 
 
 def _own_wire(config: Config) -> Wire:
-    """Calls bring their own way out (see `errand`); only what hotset itself asks of a model needs
-    another."""
+    """Calls are sent by their callers (see `walk_driver`); only summaries need a wire."""
     return open_wire(config) if config.summary.model else _NoWire()
 
 

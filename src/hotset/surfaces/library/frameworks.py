@@ -1,4 +1,4 @@
-"""Models of agent frameworks: each is a client of openai or anthropic in a coat."""
+"""Models of agent frameworks, each of which wraps a client of openai or anthropic."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hotset.errors import BadInput
 
 Wrap = Callable[[Any], Any]
-"""From a client of an SDK to the same with a memory."""
+"""Turns a client of an SDK into the same client with a memory."""
 
 _PYDANTIC_ARGUMENTS = {"openai": "openai_client", "anthropic": "anthropic_client"}
 
@@ -17,12 +17,12 @@ _LANGCHAIN_CLIENTS = {
     "ChatOpenAI": (("root_client", "client"), ("root_async_client", "async_client")),
     "ChatAnthropic": (("_client", ""), ("_async_client", "")),
 }
-"""Where a chat model has its blocking and its awaiting client, and beside it the part of it that it
-calls."""
+"""Attributes of a chat model: its blocking and its awaiting client, each with the part of it that
+the model calls."""
 
 
 def framework_of(model: object) -> Callable[[Any, Wrap], Any] | None:
-    """What wraps a model of a framework; None for what is no such model."""
+    """The function that wraps a framework's model; None for anything else."""
     packages = [base.__module__.split(".")[0] for base in type(model).__mro__]
     return next((_FRAMEWORKS[each] for each in packages if each in _FRAMEWORKS), None)
 
@@ -36,8 +36,8 @@ def wrap_pydantic_ai(model: Any, wrap: Wrap) -> Any:
     if argument is None:
         raise _unknown(model, "models over clients of openai or anthropic")
     made = copy.copy(model)
-    # A provider that is given its client leaves it alone; one that made it would replace what we
-    # put into it.
+    # A provider that is given its client leaves it alone; one that made it would replace our
+    # changes to it.
     made._provider = type(provider)(**{argument: wrap(client)})  # noqa: SLF001 - there is no public way to change it
     return made
 
@@ -84,4 +84,4 @@ _FRAMEWORKS: Mapping[str, Callable[[Any, Wrap], Any]] = {
     "langchain_openai": wrap_langchain,
     "langchain_anthropic": wrap_langchain,
 }
-"""By the package that a model's class comes from."""
+"""Wrappers by the package that a model's class comes from."""

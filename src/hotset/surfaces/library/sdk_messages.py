@@ -1,5 +1,5 @@
-"""Messages, requests and replies as programs have them, dicts or objects of an SDK, and the dialect
-that they are of. Pure."""
+"""Converts messages, requests and replies between programs' form (dicts or SDK objects) and JSON,
+and finds their dialect. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hotset.nouns.message import DialectName
 from hotset.runtime.wire import DEFAULT, DIALECTS, Dialect
 
 _BESIDE = ("extra_headers", "extra_query", "extra_body", "timeout")
-"""What SDKs take beside the body."""
+"""Arguments of SDKs that are not part of the body."""
 
 
 def as_json(value: Any) -> Any:
-    """A value with every object of an SDK in it as a dict of the fields that were set."""
+    """A value with every SDK object in it as a dict of the fields that were set."""
     if isinstance(value, Mapping):
         return {str(key): as_json(each) for key, each in value.items()}
     if hasattr(value, "model_dump"):
@@ -38,17 +38,19 @@ def messages_of(given: Any) -> Iterator[dict[str, Any]]:
         for each in given:
             yield from messages_of(each)
         return
-    said = as_json(given)
+    document = as_json(given)
     replies = (
-        (each.reply_messages(said) for each in DIALECTS.values()) if isinstance(said, dict) else ()
+        (each.reply_messages(document) for each in DIALECTS.values())
+        if isinstance(document, dict)
+        else ()
     )
     replied = next((reply for reply in replies if reply is not None), None)
     if replied is not None:
         yield from replied
-    elif isinstance(said, dict) and any(
-        isinstance(said.get(name), str) for name in ("role", "type")
+    elif isinstance(document, dict) and any(
+        isinstance(document.get(name), str) for name in ("role", "type")
     ):
-        yield said
+        yield document
     else:
         raise BadInput(
             f"a message is a dict with a role or a type, or an object of an SDK, not "
@@ -57,12 +59,12 @@ def messages_of(given: Any) -> Iterator[dict[str, Any]]:
 
 
 def dialect_of(message: Mapping[str, Any]) -> DialectName | None:
-    """The dialect that a message can only be of; None where it could be of several."""
+    """The only dialect that a message can have; None where it fits several."""
     return next((name for name, each in DIALECTS.items() if each.claims(message)), None)
 
 
 def dialect_named(name: str) -> DialectName:
-    """Raises `BadInput` with the names that there are."""
+    """The dialect of that name. Raises `BadInput` with the known names."""
     try:
         return DialectName(name)
     except ValueError:
@@ -72,7 +74,7 @@ def dialect_named(name: str) -> DialectName:
 
 
 def dialect_for(model: str) -> DialectName:
-    """What a model is most often spoken to in, where no message tells."""
+    """The usual dialect for a model, where no message shows it."""
     spoken = (
         each for each in DIALECTS.values() if any(word in model.lower() for word in each.models)
     )
@@ -88,11 +90,11 @@ def compose(
     tools: Sequence[Any],
     params: Mapping[str, Any],
 ) -> bytes:
-    """A body; a parameter that is None is left out."""
-    said = [msgspec.Raw(message) for message in messages]
+    """A request body; a parameter that is None is left out."""
+    raw = [msgspec.Raw(message) for message in messages]
     fields: dict[str, Any] = {
         "model": model,
-        **dialect.compose(as_json(system) if system else None, said),
+        **dialect.compose(as_json(system) if system else None, raw),
     }
     if tools:
         fields["tools"] = as_json(list(tools))
@@ -106,13 +108,13 @@ def compose(
 
 
 def arguments(body: bytes, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A body as the keyword arguments with which an SDK sends it."""
+    """A body as keyword arguments for an SDK's call."""
     fields: dict[str, Any] = msgspec.json.decode(body)
     return fields | {name: params[name] for name in _BESIDE if name in params}
 
 
 def reply_bytes(given: Any, dialect: Dialect) -> bytes:
-    """A reply as the document that it came as. Raises `BadInput` for what is none."""
+    """A reply as the JSON document that it came as. Raises `BadInput` for anything else."""
     if isinstance(given, bytes | bytearray | str):
         raw = given.encode() if isinstance(given, str) else bytes(given)
         try:
@@ -136,14 +138,14 @@ def reply_bytes(given: Any, dialect: Dialect) -> bytes:
 
 
 def dialect_at(method: str, path: str) -> DialectName | None:
-    """None where the call is not a turn of a conversation. Gateways put all kinds of things before
-    an endpoint."""
+    """The dialect of an endpoint; None where it is not a conversation. Gateways put all kinds of
+    prefixes before an endpoint."""
     spoken = (name for name, each in DIALECTS.items() if path.endswith(each.endpoint))
     return next(spoken, None) if method == "POST" else None
 
 
 def upstream_of(url: str, dialect: DialectName, upstreams: Mapping[str, Upstream]) -> str:
-    """The name of the upstream that the configuration has for a URL; otherwise that of the
-    dialect's own provider."""
+    """The name of the configured upstream for a URL; otherwise that of the dialect's own
+    provider."""
     named = (name for name, upstream in upstreams.items() if url.startswith(f"{upstream.url}/"))
     return next(named, DIALECTS[dialect].provider)

@@ -1,5 +1,4 @@
-"""What a program finds with one question: pages of the project's sessions, its files, memories and
-tools."""
+"""The library's search over pages of the project's sessions, its files, memories and tools."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ _NOT_INDEXED = (
 class LibraryQuery:
     query: str
     kind: str
-    """Of a page, or a language; empty is any."""
+    """A kind of page, or a language; empty is any."""
     session: str
     path: str
     """A folder, a file or a pattern; empty is any."""
@@ -68,7 +67,7 @@ class LibraryQuery:
 
     @property
     def of_others(self) -> frozenset[Sort]:
-        """Memories and tools: they have no kind of a page, no path and no session."""
+        """Memories and tools to search: they have no kind of a page, no path and no session."""
         narrowed = bool(
             self.kind or self.path or self.session != _EVERY_SESSION or not self.query.strip()
         )
@@ -76,7 +75,7 @@ class LibraryQuery:
 
 
 def parse_types(types: str | Sequence[str]) -> frozenset[Sort]:
-    """The types that a program names; all where it names none. Raises `BadInput`."""
+    """The types that a program names; all by default. Raises `BadInput`."""
     named = {types} if isinstance(types, str) else {*types}
     if unknown := named - {*Sort, ""}:
         raise BadInput(f"no type {min(unknown)!r}: there are {', '.join(Sort)}")
@@ -84,7 +83,7 @@ def parse_types(types: str | Sequence[str]) -> frozenset[Sort]:
 
 
 class LibrarySearch:
-    """Use it from any thread."""
+    """Searches for a program. Safe to use from any thread."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -111,7 +110,7 @@ class LibrarySearch:
         return _join(found, others) if found.found else others
 
     def _text(self, wanted: LibraryQuery, store: Store) -> Retrieved:
-        """Files and pages; pages take half of the room at most."""
+        """Hits in files and pages; pages take half of the room at most."""
         has_files = wanted.of_code and self._may_search_files()
         if not wanted.of_pages:
             return self._files(wanted, wanted.max_tokens) if has_files else _no_hits(_NOT_INDEXED)
@@ -159,15 +158,15 @@ class LibrarySearch:
         return retrieval.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
-        """The index of pages; None where there is none and nothing is kept. Newer pages follow in
-        the background."""
+        """The index of pages; None where there is none and nothing is kept. Newer pages are added
+        in the background."""
         if not index_folder(self._engine.config.folder).exists() and not any(
             True for _ in store.sessions()
         ):
             return None
         follower = self._engine.machine.follower
         index = follower.opened()
-        self._engine.soon(follower.nudge)
+        self._engine.call_soon(follower.nudge)
         return index
 
     def _may_search_files(self) -> bool:
@@ -175,7 +174,7 @@ class LibrarySearch:
         return read_consent(config.folder).allows(config.project) and has_code(config.folder)
 
     def _files(self, wanted: LibraryQuery, room: int) -> Retrieved:
-        from hotset.sources.code import list_code  # noqa: PLC0415 - with the index, and not before
+        from hotset.sources.code import list_code  # noqa: PLC0415 - loaded on demand
 
         config = self._engine.config
         only = Filter(
@@ -187,20 +186,20 @@ class LibrarySearch:
                 if time.monotonic() - self._looked > _LOOK_AGAIN_SECONDS:
                     list(catch_up(config.project, config.folder, index))
                     self._looked = time.monotonic()
-                told = list_code(
+                found = list_code(
                     index, Query(wanted.query, only, _MOST_HITS, _SECONDS * config.patience), room
                 )
-        except (HotsetError, OSError) as error:  # what was said is found all the same
+        except (HotsetError, OSError) as error:  # pages are found all the same
             return _no_hits(
                 f"[hotset: files cannot be searched ({type(error).__name__}); see: "
                 "hotset index --status]"
             )
-        text = clipped(told.text, room, count)
-        return Retrieved(text, count(text)) if told.hits.hits else _no_hits(text)
+        text = clipped(found.text, room, count)
+        return Retrieved(text, count(text)) if found.hits.hits else _no_hits(text)
 
     @contextmanager
     def _index_of_files(self) -> Iterator[Index]:
-        """The open index; where pages are not indexed, one for this question alone."""
+        """The open index; where pages are not indexed, one for this query alone."""
         config = self._engine.config
         if (index := self._engine.machine.follower.opened()) is not None:
             yield index

@@ -1,13 +1,14 @@
 """openai and anthropic clients whose conversations have a memory: a copy whose httpx transport
 walks each call.
 
-The transport stands in front of the client that an SDK came with, and sends through it: its
-connections, proxies, timeouts, hooks and certificates stay in force. The walk decides what is sent.
-Whatever is not a conversation passes untouched. `httpx` and `httpx2` are served alike.
+The transport wraps the SDK's own HTTP client and sends through it: its connections, proxies,
+timeouts, hooks and certificates stay in force. The walk decides what is sent. Calls that are no
+conversation pass untouched. `httpx` and `httpx2` are served alike.
 
-Code for callers who block and callers who await is written once, as a `Flow`: a generator that
-yields acts, which one of two drivers does, at once or awaited. What an act raises is raised in the
-flow, where the act was yielded."""
+Code for blocking and awaiting callers is written once, as a `Flow`: a generator that yields acts,
+which one of two runners performs, at once or awaited. An act's exception is raised in the flow,
+where the act was yielded.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,6 @@ from hotset.surfaces.library.sdk_messages import dialect_at, upstream_of
 from hotset.surfaces.library.walk_driver import (
     Begin,
     Broken,
-    Errand,
     Head,
     Order,
     Read,
@@ -36,14 +36,15 @@ from hotset.surfaces.library.walk_driver import (
     Send,
     SendFailure,
     Show,
+    WalkDriver,
 )
 
 _Client = TypeVar("_Client")
 
 _MODULES = ("httpx2", "httpx")
 _PASSED_ON = ("params", "headers", "cookies", "timeout", "base_url", "trust_env")
-"""What an httpx client puts into requests that are built with it; everything else it does when it
-sends them."""
+"""Arguments that an httpx client puts into requests that are built with it; it does the rest when
+it sends them."""
 
 _OURS = "x-hotset-"
 ForClient = Begin | Show | ReplyEnd | Broken
@@ -70,9 +71,9 @@ def wrap_client(client: _Client, engine: Engine, *, budget: int, named: Headers)
 
 
 def wrap_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> Any:
-    """An httpx client that walks conversations and sends through the one that is given."""
+    """An httpx client that walks conversations and sends through the given one."""
     if (before := setup_of(http)) is not None:
-        http = before.http  # wrapped already: the later wish holds
+        http = before.http  # wrapped already: the later setup wins
     httpx = _httpx_of(http)
     if httpx is None:
         raise BadInput("that is not a client of httpx or httpx2")
@@ -86,7 +87,7 @@ def wrap_http(http: Any, engine: Engine, *, budget: int, named: Headers) -> Any:
 
 
 def _httpx_of(http: object) -> Any:
-    """The module that an HTTP client is of, if it is of one that we know."""
+    """The module of an HTTP client, `httpx` or `httpx2`; None for any other."""
     loaded = (sys.modules.get(name) for name in _MODULES)
     return next(
         (
@@ -100,26 +101,26 @@ def _httpx_of(http: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ClientSetup:
-    """How one client's calls go."""
+    """The settings of one wrapped client."""
 
     engine: Engine
     planner: Planner
     named: Headers
-    """Headers of ours: the agent and the session that the caller named."""
+    """Our headers: the agent and the session that the caller named."""
     http: Any
     """The client that sends."""
     httpx: Any
-    """The module that it is of: `httpx` or `httpx2`."""
+    """The module of that client: `httpx` or `httpx2`."""
 
 
 def setup_of(http: Any) -> ClientSetup | None:
-    """How a client's calls go, if it has one of these transports."""
+    """The setup of a client that has one of these transports; otherwise None."""
     transport = getattr(http, "_transport", None)
     return transport.setup if isinstance(transport, _Blocking | _Awaiting) else None
 
 
 class _Blocking:
-    """A transport for a client that blocks."""
+    """The transport for a blocking client."""
 
     def __init__(self, setup: ClientSetup) -> None:
         self.setup = setup
@@ -150,7 +151,7 @@ class _Blocking:
 
 
 class _Awaiting:
-    """A transport for a client that awaits."""
+    """The transport for an awaiting client."""
 
     def __init__(self, setup: ClientSetup) -> None:
         self.setup = setup
@@ -164,7 +165,7 @@ class _Awaiting:
         await self.setup.http.aclose()
 
     def ask(self, work: Work[Any]) -> Any:
-        return self.setup.engine.done(work)
+        return self.setup.engine.wait_async(work)
 
     def send(self, request: Any) -> Any:
         return self.setup.http.send(request, stream=True)
@@ -183,8 +184,8 @@ class _Awaiting:
 def _answer(
     setup: ClientSetup, request: Any, acts: HttpActs, stream: Callable[[Exchange], Any]
 ) -> Flow[Any]:
-    """The reply to a request of the client's: as the walk has it, or the upstream's own where there
-    is nothing to walk."""
+    """The reply to a client's request: the walk's, or the upstream's own where there is nothing to
+    walk."""
     exchange = _exchange(setup, request, acts)
     if exchange is not None:
         try:
@@ -192,7 +193,7 @@ def _answer(
         except MemoryClosed as error:
             if exchange.sent:
                 raise
-            setup.engine.tell_once(str(error))
+            setup.engine.warn_once(str(error))
         else:
             if isinstance(first, Begin):
                 kept = {
@@ -207,12 +208,12 @@ def _answer(
             assert isinstance(first, Broken)
             if exchange.sent:
                 raise exchange.error_of(first)
-            setup.engine.tell_once("a fault of ours")
+            setup.engine.warn_once("a fault of ours")
     return (yield partial(acts.send, _without_our_headers(request)))
 
 
 def _exchange(setup: ClientSetup, request: Any, acts: HttpActs) -> Exchange | None:
-    """None where the request is not a turn of a conversation that we can read."""
+    """The exchange for a request; None if it is not a turn of a conversation that we can read."""
     dialect = dialect_at(request.method, request.url.path)
     if dialect is None or len(request.content) > MOST:
         return None
@@ -228,7 +229,7 @@ def _exchange(setup: ClientSetup, request: Any, acts: HttpActs) -> Exchange | No
         dialect=dialect,
     )
 
-    return Exchange(Errand(call, setup.engine, setup.planner), acts, setup, request)
+    return Exchange(WalkDriver(call, setup.engine, setup.planner), acts, setup, request)
 
 
 def _without_our_headers(request: Any) -> Any:
@@ -263,17 +264,17 @@ class _AwaitingStream:
 
 
 class HttpActs(Protocol):
-    """What those who block and those who await do differently: each gives its result, or an
+    """Acts that differ between blocking and awaiting callers: each gives its result, or an
     awaitable of it."""
 
     def ask(self, work: Work[Any]) -> Any:
-        """Of the engine."""
+        """Runs work on the engine."""
         ...
 
     def send(self, request: Any) -> Any: ...
 
     def chunks(self, response: Any) -> Any:
-        """An iterator over the reply's bytes as they came, at once."""
+        """An iterator over the reply's raw bytes, as they arrive."""
         ...
 
     def read(self, chunks: Any) -> Any:
@@ -284,11 +285,13 @@ class HttpActs(Protocol):
 
 
 class Exchange:
-    """One call between an httpx client and the walk: does what the walk orders, and has what there
-    is for the client."""
+    """One call between an httpx client and the walk: carries out the walk's orders, and passes the
+    rest to the client."""
 
-    def __init__(self, errand: Errand, acts: HttpActs, setup: ClientSetup, request: Any) -> None:
-        self._errand = errand
+    def __init__(
+        self, driver: WalkDriver, acts: HttpActs, setup: ClientSetup, request: Any
+    ) -> None:
+        self._driver = driver
         self._acts = acts
         self._setup = setup
         self._request = request
@@ -297,26 +300,28 @@ class Exchange:
         """The upstream's reply that is being read, and the iterator over its bytes."""
         self._begun = self._ended = False
         self.sent = False
-        """Something went out: it must not go out again."""
+        """True if something was sent: it must not be sent again."""
         self.extensions: dict[str, Any] = {}
         """The extensions of the first reply of the client's own transport."""
 
     def next(self) -> Flow[ForClient]:
-        """Does what there is to do until there is something for the client."""
+        """Carries out orders up to the next one that is for the client."""
         try:
             while True:
                 while self._orders:
                     order = self._orders.popleft()
                     if not isinstance(order, Send | Read):
                         return order
-                    told = (
+                    outcome = (
                         yield from self._send(order.call)
                         if isinstance(order, Send)
                         else self._read()
                     )
-                    self._orders.extend((yield partial(self._acts.ask, self._errand.tell(told))))
+                    self._orders.extend(
+                        (yield partial(self._acts.ask, self._driver.resume(outcome)))
+                    )
                 work, self._begun = (
-                    self._errand.more() if self._begun else self._errand.begin(),
+                    self._driver.next_orders() if self._begun else self._driver.begin(),
                     True,
                 )
                 self._orders.extend((yield partial(self._acts.ask, work)))
@@ -338,14 +343,14 @@ class Exchange:
         raise self.error_of(order)
 
     def error_of(self, broken: Broken) -> BaseException:
-        """What the caller is to see: its own error, wherever there is one."""
+        """The error for the caller: its own, where there is one."""
         return broken.why or self._setup.httpx.ReadError(
             "hotset could not finish this call; it was not sent again"
         )
 
     def leave(self) -> Flow[None]:
-        """The client wants no more of it, or has all of it."""
-        self._errand.leave()
+        """Ends the exchange: the client wants no more of it, or has all of it."""
+        self._driver.leave()
         if self._open is not None:
             was_open, self._open = self._open, None
             yield partial(self._acts.close_reply, *was_open)
@@ -362,7 +367,7 @@ class Exchange:
                 extensions=self._request.extensions,
             )
             response = yield partial(self._acts.send, outgoing)
-        except Exception as error:  # told to the walk, and raised for the caller in the end
+        except Exception as error:  # goes to the walk, and is raised for the caller in the end
             return SendFailure(error)
         self._open = response, self._acts.chunks(response)
         self.extensions = self.extensions or dict(response.extensions)
@@ -372,7 +377,7 @@ class Exchange:
         assert self._open is not None
         try:
             chunk: bytes | None = yield partial(self._acts.read, self._open[1])
-        except Exception as error:  # the same
+        except Exception as error:  # as above
             return SendFailure(error)
         return chunk
 
@@ -388,7 +393,7 @@ def run_blocking(flow: Flow[_T]) -> _T:
             return result
         try:
             step, value = flow.send, act()
-        except BaseException as error:  # the flow's to judge
+        except BaseException as error:  # the flow handles it
             step, value = flow.throw, error
 
 
@@ -403,5 +408,5 @@ async def run_awaiting(flow: Flow[_T]) -> _T:
             return result
         try:
             step, value = flow.send, await act()
-        except BaseException as error:  # the flow's to judge
+        except BaseException as error:  # the flow handles it
             step, value = flow.throw, error

@@ -1,8 +1,7 @@
-"""One walk as its caller sees it: what to send, what to read, what to show. The walk decides, the
-caller does the talking.
+"""Drives a walk for a caller that owns the connection.
 
-The walk runs on the engine's loop; the connection belongs to the caller's thread or loop, and stays
-there. So the walk gives *orders*, and the caller tells what came of them.
+The walk runs on the engine's loop; the connection stays on the caller's thread or loop. So the walk
+gives *orders* (send, read, show), and the caller carries them out and hands back their results.
 """
 
 from __future__ import annotations
@@ -21,15 +20,14 @@ from hotset.surfaces.library.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """To be sent; what is told in return is a `Head`."""
+    """Send this call; the result is a `Head`."""
 
     call: ClientCall
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The next bytes of the reply are wanted; what is told in return is bytes, or None at its
-    end."""
+    """Read the next bytes of the reply; the result is bytes, or None at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +54,12 @@ class ReplyEnd:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """There will be no reply, or no end of it."""
+    """The reply fails, or breaks off."""
 
     why: BaseException | None
-    """What the caller itself met while it sent or read; None for a fault of ours."""
+    """The caller's own error while it sent or read; None for a fault of ours."""
     sent: bool
-    """Something was sent by then: it must not be sent again."""
+    """True if something was sent already: it must not be sent again."""
 
 
 Order = Send | Read | Begin | Show | ReplyEnd | Broken
@@ -77,16 +75,16 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class SendFailure:
-    """It could not be sent, or its reply broke off."""
+    """A call that could not be sent, or whose reply broke off."""
 
     error: Exception
 
 
-Told = Head | bytes | SendFailure | None
+OrderResult = Head | bytes | SendFailure | None
 
 
-class Errand:
-    """The walk's client (see `runtime.walk.Client`), whose way out is its caller's. Lives on the
+class WalkDriver:
+    """The walk's client (see `runtime.walk.Client`), which sends through its caller. Lives on the
     engine's loop."""
 
     def __init__(self, call: ClientCall, engine: Engine, planner: Planner) -> None:
@@ -94,7 +92,7 @@ class Errand:
         self._engine = engine
         self._planner = planner
         self._orders: asyncio.Queue[Order] = asyncio.Queue()
-        self._telling: asyncio.Future[Told] | None = None
+        self._pending: asyncio.Future[OrderResult] | None = None
         self._walking: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
         self._last = b""
@@ -103,41 +101,41 @@ class Errand:
         self.begun = False
 
     async def begin(self) -> Sequence[Order]:
-        machine = self._engine.machine.over(_Way(self), self._planner)
+        machine = self._engine.machine.over(_CallerWire(self), self._planner)
         self._walking = self._engine.walk(walk(self._call, self, machine))
-        self._walking.add_done_callback(self._walked)
-        return await self.more()
+        self._walking.add_done_callback(self._on_walk_end)
+        return await self.next_orders()
 
-    async def tell(self, told: Told) -> Sequence[Order]:
-        """Goes on with what came of the latest order."""
-        telling, self._telling = self._telling, None
-        if telling is not None and not telling.done():
-            telling.set_result(told)
-        return await self.more()
+    async def resume(self, result: OrderResult) -> Sequence[Order]:
+        """Continues the walk with the result of the latest order; returns the next orders."""
+        pending, self._pending = self._pending, None
+        if pending is not None and not pending.done():
+            pending.set_result(result)
+        return await self.next_orders()
 
-    async def more(self) -> Sequence[Order]:
+    async def next_orders(self) -> Sequence[Order]:
         orders = [await self._orders.get()]
         while not self._orders.empty():
             orders.append(self._orders.get_nowait())
         return orders
 
     def leave(self) -> None:
-        """The caller wants no more of it. From any thread."""
-        self._engine.soon(self._cancel)
+        """Cancels the walk: the caller wants no more of it. From any thread."""
+        self._engine.call_soon(self._cancel)
 
-    async def told(self, order: Send | Read) -> Told:
-        """What came of an order. Raises `UpstreamFailed`."""
+    async def perform(self, order: Send | Read) -> OrderResult:
+        """Gives an order to the caller and waits for its result. Raises `UpstreamFailed`."""
         self._sent = True
-        self._telling = asyncio.get_running_loop().create_future()
+        self._pending = asyncio.get_running_loop().create_future()
         self._orders.put_nowait(order)
-        told = await self._telling
-        if isinstance(told, SendFailure):
-            self._failure = told.error
+        result = await self._pending
+        if isinstance(result, SendFailure):
+            self._failure = result.error
             raise UpstreamFailed(
                 f"{self._call.upstream} could not be reached or broke off: "
-                f"{type(told.error).__name__}"
+                f"{type(result.error).__name__}"
             )
-        return told
+        return result
 
     async def start(self, status: int, headers: Headers) -> None:
         self.begun = True
@@ -147,8 +145,7 @@ class Errand:
         self._orders.put_nowait(Show(chunk))
 
     async def finish(self, last: bytes = b"") -> None:
-        """Told when the walk is over, and not before: a caller who has the last bytes may leave at
-        once."""
+        """Keeps the last bytes until the walk is over: a caller who has them may leave at once."""
         self._last = last
 
     async def refuse(self, _status: int, _message: str, _headers: Headers) -> None:
@@ -158,7 +155,7 @@ class Errand:
         self._is_over = True
         self._orders.put_nowait(Broken(self._failure, self._sent))
 
-    def _walked(self, walking: asyncio.Task[None]) -> None:
+    def _on_walk_end(self, walking: asyncio.Task[None]) -> None:
         if walking.cancelled() or walking.exception() is not None:
             self.broke()
         elif not self._is_over:
@@ -169,21 +166,21 @@ class Errand:
             self._walking.cancel()
 
 
-class _Way:
-    """The way out of one errand: its caller."""
+class _CallerWire:
+    """The wire of one driver: it sends through the caller."""
 
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
+    def __init__(self, driver: WalkDriver) -> None:
+        self._driver = driver
 
     @asynccontextmanager
     async def send(self, call: ClientCall) -> AsyncIterator[Response]:
-        head = await self._errand.told(Send(call))
+        head = await self._driver.perform(Send(call))
         assert isinstance(head, Head)
         yield Response(head.status, head.headers, self._chunks())
 
     async def close(self) -> None: ...
 
     async def _chunks(self) -> AsyncIterator[bytes]:
-        while (chunk := await self._errand.told(Read())) is not None:
+        while (chunk := await self._driver.perform(Read())) is not None:
             assert isinstance(chunk, bytes)
             yield chunk

@@ -22,7 +22,7 @@ from hotset.surfaces.library.sdk_messages import (
     messages_of,
     reply_bytes,
 )
-from hotset.surfaces.library.walk_driver import Broken, Errand, Head, Read, ReplyEnd, Send, Show
+from hotset.surfaces.library.walk_driver import Broken, Head, Read, ReplyEnd, Send, Show, WalkDriver
 
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
@@ -38,23 +38,22 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A reply as the program is to see it: one, however often the model asked for something back on
-    the way."""
+class WindowReply:
+    """The reply of one turn, without the retrievals in between."""
 
     text: str
     calls: tuple[ToolCall, ...]
     stop: str
     usage: Usage
-    """The last call's, whose prompt is the size of the context. After several calls
+    """Of the last call; its prompt is the size of the context. After several calls
     `document["usage"]["hotset"]` has the sum that was billed."""
     document: Mapping[str, Any]
-    """The reply in the provider's own form."""
+    """The reply in the provider's own format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a window was opened with."""
+    """The arguments that a window was opened with."""
 
     model: str
     system: Any
@@ -65,7 +64,7 @@ class Setting:
 
 
 class Conversation:
-    """What a blocking and an awaiting window share. For one thread, or one task, at a time."""
+    """Base of the blocking and the awaiting window. For one thread, or one task, at a time."""
 
     def __init__(self, engine: Engine, setting: Setting) -> None:
         self._engine = engine
@@ -73,30 +72,29 @@ class Conversation:
         self._dialect = setting.dialect
         self._messages: list[bytes] = []
         self._observed: tuple[Digest, ...] = ()
-        """What the latest reply said, while nothing stands behind it."""
-        self._errand: Errand | None = None
-        """The turn under way; None where there is none, or where it goes without us."""
+        """Digests of the latest reply's messages, while it is the last in the conversation."""
+        self._driver: WalkDriver | None = None
+        """Drives the turn under way; None without a turn, or where it goes without us."""
         self._asked = b""
-        """The request of the turn under way, as the program made it."""
+        """The program's request of the turn under way."""
         self._outgoing: bytes | None = None
-        """What was given out to be sent and is not answered yet."""
+        """The request that `request()` gave and that has no reply yet."""
         self._asks = False
-        """The model asked for something back: what is to be sent next is settled."""
-        self._reply: Said | None = None
+        """True if the model called our tools: the next request is fixed."""
+        self._reply: WindowReply | None = None
 
     @property
     def dialect(self) -> DialectName:
-        """As the messages tell; as the model's name does where they could be of several."""
+        """The dialect of the messages; by the model's name where they fit several."""
         return self._dialect or dialect_for(self._setting.model)
 
     @property
     def messages(self) -> tuple[dict[str, Any], ...]:
-        """The conversation as the program knows it: whole, and without what the model asked for on
-        the way."""
+        """The whole conversation as the program knows it, without calls of our tools."""
         return tuple(msgspec.json.decode(message) for message in self._messages)
 
     @property
-    def reply(self) -> Said:
+    def reply(self) -> WindowReply:
         """The latest reply. Raises `BadInput` while there is none."""
         if self._reply is None:
             raise BadInput("there is no reply yet: observe() brings it")
@@ -104,7 +102,7 @@ class Conversation:
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The program's own tools that the latest reply calls and that have not been answered."""
+        """Calls of the program's own tools in the latest reply that have no answer yet."""
         return self._reply.calls if self._reply is not None and self._observed else ()
 
     def add(self, *messages: Any) -> None:
@@ -115,18 +113,18 @@ class Conversation:
         dialect.
         """
         for message in [each for given in messages for each in messages_of(given)]:
-            told = dialect_of(message)
-            if told is not None and self._dialect is not None and told is not self._dialect:
-                titles = [DIALECTS[each].title for each in (told, self._dialect)]
+            dialect = dialect_of(message)
+            if dialect is not None and self._dialect is not None and dialect is not self._dialect:
+                titles = [DIALECTS[each].title for each in (dialect, self._dialect)]
                 raise BadInput(
                     f"that is a message of {titles[0]}, and this window holds {titles[1]}"
                 )
-            self._dialect = self._dialect or told
+            self._dialect = self._dialect or dialect
             self._append(msgspec.json.encode(message))
 
     def answer(self, results: Mapping[str, str]) -> None:
-        """Adds what the program's tools said, by the ids of their calls. Raises `BadInput` for a
-        call that there is not."""
+        """Adds the results of the program's tools, by the ids of their calls. Raises `BadInput` for
+        an unknown call."""
         known = [call.id for call in self.calls]
         for id in results:
             if id not in known:
@@ -143,12 +141,12 @@ class Conversation:
                 "observe() the reply first"
             )
         if self._observed and self._reader.understand(raw).essence in self._observed:
-            return  # the reply itself, which programs are used to adding
+            return  # the reply itself, which programs often add again
         self._messages.append(raw)
         self._observed = ()
 
     async def _request(self, tools: Sequence[Any], params: Mapping[str, Any]) -> dict[str, Any]:
-        """On the engine's loop, like everything that follows."""
+        """The request to send now. Runs on the engine's loop, like the methods below."""
         setting = self._setting
         params = {**setting.params, **params}
         if self._asks and self._outgoing is not None:
@@ -167,15 +165,15 @@ class Conversation:
         )
         if self._outgoing is not None and body == self._asked:
             return arguments(self._outgoing, params)  # the program tries again
-        if self._errand is not None:
-            self._errand.leave()  # its reply never came, and now something else is asked
+        if self._driver is not None:
+            self._driver.leave()  # its reply never came, and the program asks something else now
         call = ClientCall(
             "POST", f"/v1{spoken.path}", setting.headers, body, spoken.provider, self._dialect
         )
-        errand = Errand(call, self._engine, self._engine.planner(setting.budget))
-        first = (await errand.begin())[0]
-        self._errand, self._outgoing = (
-            (errand, _body(first)) if isinstance(first, Send) else (None, body)
+        driver = WalkDriver(call, self._engine, self._engine.planner(setting.budget))
+        first = (await driver.begin())[0]
+        self._driver, self._outgoing = (
+            (driver, _body(first)) if isinstance(first, Send) else (None, body)
         )
         self._asked = body
         return arguments(self._outgoing, params)
@@ -184,23 +182,23 @@ class Conversation:
         if self._outgoing is None:
             raise BadInput("observe() takes the reply to what request() gave: call request() first")
         raw = reply_bytes(given, DIALECTS[self.dialect])
-        seen = raw if self._errand is None else await self._walked(self._errand, raw)
+        seen = raw if self._driver is None else await self._finish_turn(self._driver, raw)
         self._asks = seen is None
         if seen is None:
             return True
-        self._errand = self._outgoing = None
+        self._driver = self._outgoing = None
         reply = self._reader.read(seen, streamed=False)
         self._messages += [message.raw for message in reply.messages]
         self._observed = tuple(message.essence for message in reply.messages)
-        self._reply = _said(reply, seen)
+        self._reply = _to_window_reply(reply, seen)
         return False
 
-    async def _walked(self, errand: Errand, raw: bytes) -> bytes | None:
-        """Hands a reply to the walk. What the program is to see of the turn; None where the turn
+    async def _finish_turn(self, driver: WalkDriver, raw: bytes) -> bytes | None:
+        """Hands a reply to the walk. Returns the turn's reply for the program; None where the turn
         goes on."""
         left: list[bytes | None] = [raw, None]
         shown = b""
-        orders = await errand.tell(Head(200, _JSON))
+        orders = await driver.resume(Head(200, _JSON))
         while True:
             for order in orders:
                 match order:
@@ -214,10 +212,10 @@ class Conversation:
                     case Broken():
                         return raw  # a fault of ours: the reply as it came
                     case Read():
-                        orders = await errand.tell(left.pop(0))
+                        orders = await driver.resume(left.pop(0))
                         break
             else:
-                orders = await errand.more()
+                orders = await driver.next_orders()
 
     @property
     def _reader(self) -> Dialect:
@@ -247,25 +245,25 @@ class Window(Conversation):
         return self._engine.wait(self._request(tools, params))
 
     def observe(self, reply: Any) -> bool:
-        """Takes the model's reply. True: it asked for something back, which is answered; send
-        `request()` again.
+        """Takes the model's reply. True: it called our tools, which are answered; send `request()`
+        again.
 
-        False: the turn is over. `reply` and `calls` say what came of it, and the reply stands in
-        the conversation. Raises `BadInput` for what is no reply.
+        False: the turn is over. `reply` and `calls` have its result, and the reply is in the
+        conversation. Raises `BadInput` for what is no reply.
         """
         return self._engine.wait(self._observe(reply))
 
 
 class AsyncWindow(Conversation):
-    """The same for a loop: `request` and `observe` are awaited."""
+    """`Window` for an event loop: `request` and `observe` are awaited."""
 
     async def request(self, tools: Sequence[Any] = (), **params: Any) -> dict[str, Any]:
         """See `Window.request`."""
-        return await self._engine.done(self._request(tools, params))
+        return await self._engine.wait_async(self._request(tools, params))
 
     async def observe(self, reply: Any) -> bool:
         """See `Window.observe`."""
-        return await self._engine.done(self._observe(reply))
+        return await self._engine.wait_async(self._observe(reply))
 
 
 def _body(order: Send) -> bytes:
@@ -273,9 +271,9 @@ def _body(order: Send) -> bytes:
     return order.call.body
 
 
-def _said(reply: Reply, document: bytes) -> Said:
+def _to_window_reply(reply: Reply, document: bytes) -> WindowReply:
     parts = [part for message in reply.messages for part in message.parts]
-    return Said(
+    return WindowReply(
         text="".join(part.content.decode() for part in parts if part.kind is Kind.RESPONSE),
         calls=tuple(
             ToolCall(part.call, part.tool, _arguments(part)) for part in parts if is_call(part)

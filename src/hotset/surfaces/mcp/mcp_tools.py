@@ -1,9 +1,9 @@
-"""The tools of this project over MCP: what each is for, what it takes, and how it is answered
-within its budget; and `find_tools` and `use_tool`, two constant tools in front of a library of any
-size.
+"""The project's MCP tools: descriptions, schemas, and answers within a token budget; also
+`find_tools` and `use_tool`, two constant tools in front of a library of any size.
 
 Their names, order and schemas never change while a server runs: clients keep the list, and models'
-caches depend on it."""
+caches depend on it.
+"""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ _EMPTY = (
     "the user to run `hotset tools import`]"
 )
 LEAST_TOKENS, MOST_TOKENS = 100, 20_000
-"""As for the tools of a conversation: room for the lines that say what came and what did not; a
-slice, not the window's worth."""
+"""Bounds of `max_tokens`, as for the tools of a conversation: room for the summary lines at least,
+a slice of the window at most."""
 
 _MOST_CHARS = 2000
 _MOST_SPANS = 50
@@ -92,7 +92,7 @@ _SPAN = re.compile(r"(\d{1,9})\s*(?:(-|:|\.\.)\s*(\d{1,9})?)?")
 
 
 def tools(project: Project) -> tuple[McpTool, ...]:
-    """In the order in which they are listed."""
+    """The tools for code and history, in the order in which they are listed."""
     return (
         _tool(
             "search_code",
@@ -138,7 +138,9 @@ def tools(project: Project) -> tuple[McpTool, ...]:
             },
         ),
         *(
-            _of_history(project, spec.name, spec.description, msgspec.json.decode(spec.parameters))
+            _history_tool(
+                project, spec.name, spec.description, msgspec.json.decode(spec.parameters)
+            )
             for spec in SPECS
         ),
     )
@@ -164,10 +166,10 @@ def _tool(
 ) -> McpTool:
     known = {**properties, "max_tokens": _BUDGET}
 
-    def answered(given: Mapping[str, Any], _session: str) -> ToolReply:
+    def reply_to(given: Mapping[str, Any], _session: str) -> ToolReply:
         return call(Arguments(name, given, known))
 
-    return McpTool(name, title, description, object_schema(known, required), answered)
+    return McpTool(name, title, description, object_schema(known, required), reply_to)
 
 
 def _search_code(project: Project, given: Arguments) -> ToolReply:
@@ -185,14 +187,14 @@ def _search_code(project: Project, given: Arguments) -> ToolReply:
             f"src/ or src/**/*.py"
         )
     only = Filter(kinds=frozenset({language} if language else ()), path=path)
-    told = list_code(
+    found = list_code(
         index,
         Query(query, only, _MOST_HITS, _SECONDS * project.patience),
         most,
         "read one: get_file(path, lines)",
     )
-    index.touch([hit.entry.id for hit in told.hits.hits[:3]])
-    return ToolReply(told.text, failed=bool(told.hits.lacking and not told.hits.hits))
+    index.touch([hit.entry.id for hit in found.hits.hits[:3]])
+    return ToolReply(found.text, failed=bool(found.hits.lacking and not found.hits.hits))
 
 
 def _get_file(project: Project, given: Arguments) -> ToolReply:
@@ -204,7 +206,7 @@ def _get_file(project: Project, given: Arguments) -> ToolReply:
     )
     if lines and symbol:
         raise Malformed("get_file: give lines or symbol, not both")
-    return _from_disk(
+    return _file_reply(
         most,
         lambda room: get_file(
             project.root, path, lines=lines, symbol=symbol, budget=room, parsers=project.parsers
@@ -214,7 +216,7 @@ def _get_file(project: Project, given: Arguments) -> ToolReply:
 
 def _outline(project: Project, given: Arguments) -> ToolReply:
     path, most = given.text("path"), given.max_tokens()
-    return _from_disk(
+    return _file_reply(
         most,
         lambda room: outline_path(
             project.root, below(project.root, path).strip("/"), budget=room, parsers=project.parsers
@@ -222,14 +224,13 @@ def _outline(project: Project, given: Arguments) -> ToolReply:
     )
 
 
-def _from_disk(most: int, read: Callable[[int], CodeText]) -> ToolReply:
+def _file_reply(most: int, read: Callable[[int], CodeText]) -> ToolReply:
     head = f"[hotset: from this project's files; {DATA}]\n"
     return ToolReply(head + read(most - count(head)).text)
 
 
-def _of_history(project: Project, name: str, description: str, schema: dict[str, Any]) -> McpTool:
-    """A tool of a conversation, for an agent outside of it: the session is an argument like any
-    other."""
+def _history_tool(project: Project, name: str, description: str, schema: dict[str, Any]) -> McpTool:
+    """A conversation tool for an agent outside of the conversation: the session is an argument."""
     properties = {**schema["properties"], "session": _SESSION, "max_tokens": _BUDGET}
     if name == SEARCH:
         properties["session"] = {
@@ -237,9 +238,9 @@ def _of_history(project: Project, name: str, description: str, schema: dict[str,
             "default": "all",
             "description": "only this session, by id",
         }
-    told = {**schema, "properties": properties}
-    said = description.replace("this conversation", "a conversation")
-    return McpTool(name, _TITLES[name], said, told, partial(_recall, project, name), asks=True)
+    narrowed = {**schema, "properties": properties}
+    text = description.replace("this conversation", "a conversation")
+    return McpTool(name, _TITLES[name], text, narrowed, partial(_recall, project, name), asks=True)
 
 
 def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str) -> ToolReply:
@@ -259,26 +260,28 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
         and (why := regex_error(call.how.pattern))
     ):
         raise Malformed(f"{name}: {why}")
-    told = answer(
+    reply = answer(
         call,
         project.store,
         here,
         readers=(read_memory,),
-        index=project.said,
+        index=project.history_index,
         patience=project.patience,
     )
-    project.store.keep(event_of(name, call, told, here, time.time()))  # nobody waits for the audit
-    return ToolReply(told.text, failed=told.failed)
+    project.store.keep(
+        event_of(name, call, reply, here, time.time())
+    )  # the answer does not wait for the audit
+    return ToolReply(reply.text, failed=reply.failed)
 
 
 @contextmanager
-def opened_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
-    """Of a process that serves one client; made ready and tended beside it. Every use is in the
-    audit."""
+def open_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
+    """The toolbox of a process that serves one client; prepared and maintained in the background.
+    Every use is in the audit."""
 
     def happened(event: Event) -> None:
         with suppress(HotsetError):
-            project.keeping.keep(event)  # nobody waits for the audit
+            project.keeping.keep(event)  # the answer does not wait for the audit
 
     over = threading.Event()
     with closing(
@@ -303,7 +306,8 @@ def _tend(toolbox: Toolbox, over: threading.Event) -> None:
 def toolbox_tools(
     toolbox: Toolbox, store: Callable[[], Store], knobs: Knobs
 ) -> tuple[McpTool, ...]:
-    """In the order in which they are listed. The store keeps what is too long to be shown whole."""
+    """`find_tools` and `use_tool`, in the order in which they are listed. The store keeps results
+    that are too long to be shown whole."""
     calls = {FIND: partial(_find, toolbox), USE: partial(_use, toolbox, store, knobs)}
     return tuple(
         McpTool(
@@ -352,7 +356,7 @@ def _use(
 
 
 def _keep_result(used: ToolUse, text: str, store: Callable[[], Store], session: str) -> bool:
-    """What is shown in part must be there as a whole; where it cannot be kept it is shown whole."""
+    """Keeps a result that is shown in part; one that cannot be kept is shown whole."""
     content = text.encode("utf-8", "replace")
     note = PageAdded(
         None,
@@ -371,9 +375,11 @@ def _keep_result(used: ToolUse, text: str, store: Callable[[], Store], session: 
 
 
 class Arguments:
-    """The arguments of one call, as the model sent them. What cannot be used raises `Malformed`
-    with what to send instead; so do names that the tool does not have, since a misspelt one would
-    otherwise be ignored."""
+    """The arguments of one call, as the model sent them.
+
+    Unusable arguments raise `Malformed` with what to send instead; so do names that the tool does
+    not have, since a misspelt one would otherwise be ignored.
+    """
 
     def __init__(self, tool: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         unknown = [name for name in given if name not in known]
@@ -385,21 +391,22 @@ class Arguments:
         self._given = {name: value for name, value in given.items() if value not in (None, "", [])}
 
     def text(self, name: str) -> str:
-        return self._said(name)[:_MOST_CHARS]
+        return self._string(name)[:_MOST_CHARS]
 
     def whole_text(self, name: str, most: int) -> str:
         """A text that is to be kept: one that is too long is refused, not cut."""
-        value = self._said(name)
+        value = self._string(name)
         if len(value) > most:
             raise Malformed(f"{self._tool}: {name} has {len(value):,} characters; at most {most:,}")
         return value
 
     def one_of(self, name: str, allowed: Sequence[str]) -> str:
-        """One of these, or nothing."""
+        """One of the given choices, or empty."""
         value = self.text(name).lower()
         if value and value not in allowed:
             raise Malformed(
-                f"{self._tool}: {name} must be one of {', '.join(allowed)}, not {_named(value)}"
+                f"{self._tool}: {name} must be one of {', '.join(allowed)}, "
+                f"not {_describe_type(value)}"
             )
         return value
 
@@ -453,10 +460,10 @@ class Arguments:
             raise Malformed(f"{self._tool}: {name} must be 1, 2, ..., not {_amount(value)}")
         return int(value)
 
-    def _said(self, name: str) -> str:
+    def _string(self, name: str) -> str:
         value = self._given.get(name, "")
         if not isinstance(value, str):
-            raise Malformed(f"{self._tool}: {name} must be a string, not {_named(value)}")
+            raise Malformed(f"{self._tool}: {name} must be a string, not {_describe_type(value)}")
         # A lone surrogate is a character in JSON and none in UTF-8.
         return value.encode("utf-8", "replace").decode().strip()
 
@@ -472,11 +479,11 @@ class Arguments:
 
 
 def _amount(value: object) -> str:
-    """A value as an error names it: a number as it is."""
-    return str(value)[:20] if type(value) in (int, float) else _named(value)
+    """A value for an error message: a number as it is."""
+    return str(value)[:20] if type(value) in (int, float) else _describe_type(value)
 
 
-def _named(value: object) -> str:
+def _describe_type(value: object) -> str:
     kinds = {
         bool: "true or false",
         int: "a number",

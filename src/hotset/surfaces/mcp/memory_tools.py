@@ -1,5 +1,5 @@
-"""What was learned in earlier sessions, over MCP: five tools that an agent asks step by step, the
-cheapest first.
+"""Memories of earlier sessions over MCP: five tools that an agent uses step by step, the cheapest
+first.
 
 A model reads their descriptions with each request, so they are as short as they can be; names,
 order and schemas never change.
@@ -33,11 +33,10 @@ INDEX, TIMELINE, RECALL, REMEMBER, FORGET = (
     "forget",
 )
 AGENT = "agent"
-"""Who put into words what a model asked to be remembered: the protocol does not say which model
-that is."""
+"""The author of memories that a model adds: the protocol does not name the model."""
 
 _INDEX_TOKENS, _TIMELINE_TOKENS = 100, 500
-_MOST_CHARS = 8000  # characters of one thing to remember: a page; more is a file, not a memory
+_MOST_CHARS = 8000  # characters of one memory: a page; more is a file
 _MOST_RECALLED = 10
 _PAGE = re.compile(r"p[0-9a-f]{15}")
 _NOTHING = f"[hotset: nothing remembered yet; for later sessions: {REMEMBER}(text)]"
@@ -48,11 +47,11 @@ _Call = Callable[["ProjectMemories", Arguments, str], ToolReply]
 
 
 def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
-    """In the order in which they are listed, also where memory is switched off: then they say
-    so."""
+    """The memory tools, in the order in which they are listed, also where memory is switched off:
+    then they reply so."""
     own_session = f"mcp-{secrets.token_hex(4)}"
-    """Of a client that has none: it has this process for itself, or shares it with others like
-    it."""
+    """The session of a client without one: it has this process for itself, or shares it with others
+    like it."""
 
     def tool(
         name: str,
@@ -64,7 +63,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         required: tuple[str, ...] = (),
         **properties: dict[str, Any],
     ) -> McpTool:
-        def answered(given: Mapping[str, Any], session: str) -> ToolReply:
+        def reply_to(given: Mapping[str, Any], session: str) -> ToolReply:
             arguments = Arguments(name, given, properties)
             if not config.memory.enabled:
                 return ToolReply(_switched_off(config), failed=True)
@@ -74,7 +73,7 @@ def memory_tools(project: Project, config: Config) -> tuple[McpTool, ...]:
         schema = object_schema(properties, required)
         keeps = name in (REMEMBER, FORGET)
         return McpTool(
-            name, title, description, schema, answered, reads=not keeps, keeps=keeps, asks=not keeps
+            name, title, description, schema, reply_to, reads=not keeps, keeps=keeps, asks=not keeps
         )
 
     return (
@@ -150,10 +149,10 @@ def _switched_off(config: Config) -> str:
 
 
 def _index(memories: ProjectMemories, given: Arguments, session: str) -> ToolReply:
-    told = memories.index(
+    listing = memories.index(
         given.text("query"), max_tokens=given.max_tokens(_INDEX_TOKENS), session=session, how=_HOW
     )
-    return _reply(told.text)
+    return _reply(listing.text)
 
 
 def _timeline(memories: ProjectMemories, given: Arguments, session: str) -> ToolReply:
@@ -190,9 +189,7 @@ def _read(memories: ProjectMemories, id: str, most: int, session: str) -> ToolRe
     try:
         return _reply(memories.read(id, max_tokens=most, session=session).text)
     except NotFound:
-        if _PAGE.fullmatch(
-            id
-        ):  # what was said stands among what is recalled, by the id of its page
+        if _PAGE.fullmatch(id):  # pages are among the recalled items, by their ids
             raise Malformed(
                 f'{RECALL}: {id} is a page; read it: retrieve_context(id="{id}")'
             ) from None

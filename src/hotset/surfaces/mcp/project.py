@@ -1,5 +1,5 @@
-"""The project that an agent asks about over MCP: its store, its index and its files, opened when
-they are first needed, or those of a running proxy."""
+"""The project behind the MCP tools: its store, index and files, opened when first needed, or those
+of a running proxy."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 # seconds of processor time for one file: a model waits, and a megabyte of ordinary code takes a
 # quarter of one
 _PARSING = 2.0
-_NOT_SAID = re.compile(r"mcp( [0-9a-f]+)?|tools")
-"""How sessions are called that are no conversations: they keep what tools gave, and tools that were
-let go."""
+_NOT_AN_AGENT = re.compile(r"mcp( [0-9a-f]+)?|tools")
+"""Keys of sessions that are no conversations: they keep results of tools, and tools that were
+removed."""
 
 
 class Project:
-    """Use it from one thread, but for `warm` and `keeping`; and close it."""
+    """Opens a project's parts on demand. Use it from one thread, but for `warm` and `keeping`; and
+    close it."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -48,8 +49,8 @@ class Project:
         self._opened.close()
 
     def warm(self) -> None:
-        """Loads what the first answers need, while the agent is still starting. What fails here
-        fails again where it is reported."""
+        """Loads what the first answers need, while the agent is still starting. Errors here occur
+        again where they are reported."""
         warm()
         with suppress(HotsetError):
             if self._config.search and index_folder(self._config.folder).exists():
@@ -61,8 +62,7 @@ class Project:
 
     @property
     def root(self) -> Path:
-        """The folder of its files. Raises `NotFound` until a person has allowed that they are
-        read."""
+        """The project's folder. Raises `NotFound` until a person has allowed reading its files."""
         if not self._allowed:
             raise NotFound(
                 "the files of this project are not indexed; read them with your own "
@@ -72,19 +72,19 @@ class Project:
 
     @property
     def code(self) -> Index:
-        """An index that has the project's files in it. Raises `NotFound` while there is none."""
+        """The index with the project's files. Raises `NotFound` while there is none."""
         if self.root and not has_code(self._config.folder):
             raise NotFound("the files of this project are being indexed; ask again soon")
         return self._index
 
     @property
-    def said(self) -> Index | None:
-        """An index for what the store keeps; None where the operator wants none."""
+    def history_index(self) -> Index | None:
+        """The index of pages; None where search is switched off."""
         return self._index if self._config.search else None
 
     @property
     def store(self) -> Store:
-        """Raises `NotFound` while nothing is kept."""
+        """The store. Raises `NotFound` while nothing is kept."""
         if not has_store(self._config.folder):
             raise NotFound(
                 "no conversation of this project is stored yet; ask the user to run "
@@ -94,7 +94,7 @@ class Project:
 
     @property
     def keeping(self) -> Store:
-        """The store, made where there is none, and opened anew where its file was moved or
+        """The store, created where there is none, and opened anew where its file was moved or
         replaced."""
         with self._opening:
             try:
@@ -105,26 +105,25 @@ class Project:
             return self._store
 
     def memories(self, *, makes: bool = False) -> ProjectMemories:
-        """What was learned. Raises `NotFound` while nothing is kept, unless something is to be kept
-        now."""
+        """The memories. Raises `NotFound` while nothing is kept, unless `makes`."""
         if not makes:
-            self.store  # noqa: B018 - a question makes no store
+            self.store  # noqa: B018 - raises where there is no store
         return self._memories
 
     def session(self, named: str) -> SessionId | None:
-        """The session of that id, key or beginning of an id; the one used last where none is named.
-        Raises `NotFound`."""
+        """The session of that id, key or beginning of an id; by default the one used last. Raises
+        `NotFound`."""
         every = self.store.recent_sessions()
         if not named:
-            said = [each.id for each in every if not _NOT_SAID.fullmatch(each.key)]
-            return said[0] if said else None
+            sessions = [each.id for each in every if not _NOT_AN_AGENT.fullmatch(each.key)]
+            return sessions[0] if sessions else None
         exact = [each.id for each in every if named in (each.id, each.key)]
         found = exact or [each.id for each in every if each.id.startswith(named)]
         if len(found) != 1:
-            told = "several sessions begin" if found else "no session begins"
+            problem = "several sessions begin" if found else "no session begins"
             latest = ", ".join(each.id for each in every[:3])
             raise NotFound(
-                f"{told} with {named[:80]!r}; latest: {latest}; others: search_history(query)"
+                f"{problem} with {named[:80]!r}; latest: {latest}; others: search_history(query)"
             )
         return found[0]
 
@@ -136,11 +135,12 @@ class Project:
     def _memories(self) -> ProjectMemories:
         from hotset.sources.memory import ProjectMemories  # noqa: PLC0415
 
-        return ProjectMemories(self._config, lambda: self.keeping, lambda: self.said)
+        return ProjectMemories(self._config, lambda: self.keeping, lambda: self.history_index)
 
     @cached_property
     def parsers(self) -> Parsers:
-        """With the grammars that the indexer unpacked: unpacking one takes a third of a second."""
+        """Parsers with the grammars that the indexer unpacked: unpacking one takes a third of a
+        second."""
         return self._opened.enter_context(
             Parsers(self._config.folder / GRAMMARS, processes=1, seconds=_PARSING)
         )
@@ -169,8 +169,8 @@ class MachineProject(Project):
         return keeper.store
 
     @property
-    def said(self) -> Index | None:
-        """None while it is not open yet: then the store itself is searched."""
+    def history_index(self) -> Index | None:
+        """The open index; None until it is open: then the store itself is searched."""
         return self._machine.follower.index
 
     @property

@@ -1,9 +1,9 @@
-"""MCP for a server that offers tools and nothing else: from a message to the one that answers it,
-and the same over standard input and output.
+"""MCP for a server that offers only tools: answers messages, also over stdin and stdout.
 
-Both eras are spoken: the handshake of 2025-11-25 and before, and the requests of 2026-07-28, each
-of which carries its version. A request is understood by its own form, so nothing is remembered
-between two of them."""
+Both eras are supported: the handshake of 2025-11-25 and before, and the requests of 2026-07-28,
+each of which carries its version. A request is parsed by its own form, so no state is kept between
+requests.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hotset.errors import HotsetError, NotFound
 
 MODERN = "2026-07-28"
 HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""The newest is offered to a client that asks for one we do not know."""
+"""Supported versions; a client that asks for an unknown one is offered the newest."""
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
     -32700,
@@ -46,18 +46,18 @@ _log = logging.getLogger("hotset")
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONGEST = 4 << 20  # bytes of a message; a question is a few hundred
 _TOO_LONG = f"a message may have {_LONGEST:,} bytes"
-_AT_ONCE = 8  # answers that are waited for at the same time
+_AT_ONCE = 8  # answers under way at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReply:
-    """What a tool answers."""
+    """The answer of a tool."""
 
     text: str
     failed: bool = False
-    """The text tells the model what went wrong, or what to ask instead."""
+    """True if the text tells the model what went wrong, or what to ask instead."""
     content: bytes | None = None
-    """MCP blocks of another server, as JSON: passed through as they came, instead of the text."""
+    """MCP blocks of another server, as JSON: passed through unchanged, instead of the text."""
     structured: bytes | None = None
 
 
@@ -69,19 +69,18 @@ class McpTool:
     schema: Mapping[str, Any]
     """The JSON schema of its arguments."""
     call: Callable[[Mapping[str, Any], str], ToolReply]
-    """With the arguments, and the session of the client that asks."""
+    """Called with the arguments, and the session of the client that asks."""
     reads: bool = True
-    """It changes nothing, and looks only at what is on this machine."""
+    """True if it changes nothing, and reads only this machine."""
     keeps: bool = False
-    """It changes only what hotset itself keeps, and what it changes can be brought back."""
+    """True if it changes only what hotset itself keeps, and the change can be undone."""
     asks: bool = False
-    """It looks for something by name or words: that there is no such thing is an answer, not an
-    error."""
+    """True if it searches by name or words: no hit is an answer, not an error."""
     waits: bool = False
-    """It waits for another process or server: other questions are answered meanwhile, from several
-    threads."""
+    """True if it waits for another process or server: other requests are answered meanwhile, from
+    several threads."""
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Its entry in the list of tools."""
         own = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
         keeping = {
@@ -104,7 +103,7 @@ class McpTool:
 
 
 class Server:
-    """Knows its tools, and answers messages one by one."""
+    """Answers messages for a set of tools, one by one."""
 
     def __init__(self, tools: Sequence[McpTool], instructions: str) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -113,12 +112,12 @@ class Server:
     def waits(self, message: bytes) -> bool:
         """True if the message calls a tool that waits for another process or server."""
         try:
-            said = _decode(message)
+            request = _decode(message)
         except (ValueError, RecursionError):
             return False
         params = (
-            said.get("params")
-            if isinstance(said, dict) and said.get("method") == "tools/call"
+            request.get("params")
+            if isinstance(request, dict) and request.get("method") == "tools/call"
             else None
         )
         name = params.get("name") if isinstance(params, dict) else None
@@ -127,18 +126,20 @@ class Server:
     def answer(self, message: bytes, session: str = "") -> bytes | None:
         """The answer to one message, in one line; None where none is due."""
         try:
-            said = _decode(message)
+            request = _decode(message)
         except (ValueError, RecursionError):
             return failure(None, PARSE_ERROR, "this is not JSON")
-        if not isinstance(said, dict) or said.get("jsonrpc") != "2.0":
+        if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
             return failure(None, INVALID_REQUEST, "a message is one JSON-RPC 2.0 object")
         if (
-            "method" not in said or "id" not in said
-        ):  # an answer, or a notification: nothing of ours waits for either
+            "method" not in request or "id" not in request
+        ):  # an answer, or a notification: neither gets a reply
             return None
-        return self._answered(said["method"], said["id"], said.get("params"), session)
+        return self._answer_request(
+            request["method"], request["id"], request.get("params"), session
+        )
 
-    def _answered(self, method: Any, id: Any, params: Any, session: str) -> bytes:
+    def _answer_request(self, method: Any, id: Any, params: Any, session: str) -> bytes:
         if not isinstance(method, str) or isinstance(id, bool) or not isinstance(id, str | int):
             return failure(
                 None,
@@ -147,9 +148,9 @@ class Server:
             )
         try:
             result = self._result(method, params or {}, session)
-        except _Refused as error:
+        except _RequestRefused as error:
             return failure(id, error.code, str(error), error.data)
-        except Exception as error:  # a bug of ours costs one answer, not the agent all of its tools
+        except Exception as error:  # a bug of ours costs one answer, not all of the agent's tools
             _log.exception("%s failed", method)
             return failure(
                 id, INTERNAL_ERROR, f"hotset failed ({type(error).__name__}); its log tells more"
@@ -158,19 +159,19 @@ class Server:
 
     def _result(self, method: str, params: Any, session: str) -> dict[str, Any]:
         if not isinstance(params, dict):
-            raise _Refused(INVALID_PARAMS, "params must be an object")
+            raise _RequestRefused(INVALID_PARAMS, "params must be an object")
         if _is_modern(params):
             return self._modern(method, params, session)
         match method:
             case "initialize":
-                return self._initialised(params)
+                return self._initialize(params)
             case "ping":
                 return {}
             case "tools/list":
-                return self._listed()
+                return self._list_tools()
             case "tools/call":
-                return self._called(params, session)
-        raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
+                return self._call_tool(params, session)
+        raise _RequestRefused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
 
     def _modern(self, method: str, params: Mapping[str, Any], session: str) -> dict[str, Any]:
         _check_envelope(params["_meta"])
@@ -184,14 +185,14 @@ class Server:
                     **kept,
                 }
             case "tools/list":
-                result = {**self._listed(), **kept}
+                result = {**self._list_tools(), **kept}
             case "tools/call":
-                result = self._called(params, session)
+                result = self._call_tool(params, session)
             case _:
-                raise _Refused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
+                raise _RequestRefused(METHOD_NOT_FOUND, f"there is no method {method[:80]!r} here")
         return {**result, "resultType": "complete", "_meta": {f"{_META}serverInfo": _SERVER}}
 
-    def _initialised(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def _initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
         wanted = params.get("protocolVersion")
         return {
             "protocolVersion": wanted if wanted in HANDSHAKES else HANDSHAKES[0],
@@ -200,41 +201,43 @@ class Server:
             "instructions": self._instructions,
         }
 
-    def _listed(self) -> dict[str, Any]:
-        return {"tools": [tool.told() for tool in self._tools.values()]}
+    def _list_tools(self) -> dict[str, Any]:
+        return {"tools": [tool.describe() for tool in self._tools.values()]}
 
-    def _called(self, params: Mapping[str, Any], session: str) -> dict[str, Any]:
+    def _call_tool(self, params: Mapping[str, Any], session: str) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or name not in self._tools:
-            raise _Refused(
+            raise _RequestRefused(
                 INVALID_PARAMS,
                 f"no tool {str(name)[:80]!r}; tools: {', '.join(self._tools)}",
             )
         if not isinstance(arguments, dict | None):
-            raise _Refused(INVALID_PARAMS, f"{name}: arguments must be an object")
+            raise _RequestRefused(INVALID_PARAMS, f"{name}: arguments must be an object")
         try:
-            said = self._tools[name].call(arguments or {}, session)
+            reply = self._tools[name].call(arguments or {}, session)
         except HotsetError as error:
-            said = ToolReply(
+            reply = ToolReply(
                 f"[hotset: {error}]",
                 failed=not (self._tools[name].asks and isinstance(error, NotFound)),
             )
         content: Any = (
-            [{"type": "text", "text": said.text}]
-            if said.content is None
-            else _in_one_line(said.content)
+            [{"type": "text", "text": reply.text}]
+            if reply.content is None
+            else _in_one_line(reply.content)
         )
         structured = (
-            {} if said.structured is None else {"structuredContent": _in_one_line(said.structured)}
+            {}
+            if reply.structured is None
+            else {"structuredContent": _in_one_line(reply.structured)}
         )
-        return {"content": content, **structured, "isError": said.failed}
+        return {"content": content, **structured, "isError": reply.failed}
 
 
 def _decode(message: bytes) -> Any:
-    """Half of a surrogate pair, as of an emoji that was cut, is a character in JSON and none in
-    UTF-8: `?` replaces it.
+    """Parses a message; `?` replaces half of a surrogate pair, as of an emoji that was cut: it is
+    valid in JSON, but not in UTF-8.
 
-    Refused as a whole, the message would have no id to answer to, and its client would wait for
+    If such a message were refused, there would be no id to answer to, and its client would wait for
     ever.
     """
     try:
@@ -247,14 +250,14 @@ def _decode(message: bytes) -> Any:
     )
 
 
-def _in_one_line(said: bytes) -> msgspec.Raw:
+def _in_one_line(document: bytes) -> msgspec.Raw:
     return msgspec.Raw(
-        said if b"\n" not in said else msgspec.json.encode(msgspec.json.decode(said))
+        document if b"\n" not in document else msgspec.json.encode(msgspec.json.decode(document))
     )
 
 
-class _Refused(Exception):
-    """A request that is no request of this protocol."""
+class _RequestRefused(Exception):
+    """A request that this protocol does not allow."""
 
     def __init__(self, code: int, sentence: str, data: Any = None) -> None:
         super().__init__(sentence)
@@ -270,13 +273,13 @@ def _is_modern(params: Mapping[str, Any]) -> bool:
 def _check_envelope(meta: Mapping[str, Any]) -> None:
     version = meta[f"{_META}protocolVersion"]
     if version != MODERN:
-        raise _Refused(
+        raise _RequestRefused(
             UNSUPPORTED_VERSION,
             "unsupported protocol version",
             {"supported": [MODERN, *HANDSHAKES], "requested": str(version)[:80]},
         )
     if not isinstance(meta.get(f"{_META}clientCapabilities"), dict):
-        raise _Refused(INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object")
+        raise _RequestRefused(INVALID_PARAMS, f"_meta needs {_META}clientCapabilities, an object")
 
 
 def failure(id: str | int | None, code: int, sentence: str, data: Any = None) -> bytes:
@@ -287,26 +290,24 @@ def failure(id: str | int | None, code: int, sentence: str, data: Any = None) ->
 def serve_stdio(
     answer: Callable[[bytes], bytes | None], waits: Callable[[bytes], bool] = lambda _: False
 ) -> None:
-    """Answers what comes in on stdin.
+    """Answers messages on stdin.
 
-    Whatever else in this process prints goes to stderr: stdout is the protocol's. What waits for
-    another process is answered beside the rest, in its own time.
+    Other output of this process goes to stderr: stdout belongs to the protocol. Tools that wait for
+    another process are answered beside the rest.
     """
     beside = ThreadPoolExecutor(_AT_ONCE, "hotset-mcp")
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         writing = threading.Lock()
 
-        def say(said: bytes | None) -> None:
-            if said is not None:
+        def say(reply: bytes | None) -> None:
+            if reply is not None:
                 with writing:
-                    out.write(said + b"\n")
+                    out.write(reply + b"\n")
                     out.flush()
 
         def say_later(line: bytes) -> None:
-            with contextlib.suppress(
-                BrokenPipeError, ValueError
-            ):  # the client is gone, and what it was to hear is closed
+            with contextlib.suppress(BrokenPipeError, ValueError):  # the client is gone
                 say(answer(line))
 
         try:
@@ -321,11 +322,11 @@ def serve_stdio(
             os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
         beside.shutdown(
             wait=False, cancel_futures=True
-        )  # whoever waits still is told by the toolbox's end
+        )  # calls that still wait are answered when the toolbox closes
 
 
 def read_messages(source: BinaryIO) -> Iterator[bytes | None]:
-    """Each message; None for one that is too long, of which nothing is kept."""
+    """Each message; None for one that is too long, whose bytes are dropped."""
     skipping = False
     while piece := source.readline(_LONGEST):
         ended = piece.endswith(b"\n")

@@ -1,5 +1,5 @@
-"""Where a proxy of this project listens: the token, the note that a serving proxy leaves, and who
-answers there."""
+"""Where a project's proxy listens: the token, the note that a serving proxy leaves, and its
+status."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Address:
         return f"{self.root}/hotset/"
 
     def announce(self) -> dict[str, Any]:
-        """What a ready file holds."""
+        """The content of a ready file."""
         return {
             "openai_base_url": self.openai_base_url,
             "anthropic_base_url": self.anthropic_base_url,
@@ -70,7 +70,7 @@ class Address:
 def project_token(folder: Path) -> str:
     """The project's token; made at the first start, in a file that only its owner can read.
 
-    Where the folder cannot be read or written, one that is good until this process ends.
+    Where the folder cannot be read or written, one that is valid until this process ends.
     """
     path = folder / _TOKEN_FILE
     try:
@@ -79,7 +79,7 @@ def project_token(folder: Path) -> str:
         pass
     fresh = secrets.token_urlsafe(_TOKEN_BYTES)
     try:
-        # Linked into place, so that of two first starts one wins and nobody reads half a token.
+        # Linked into place, so that one of two first starts wins and no process reads half a token.
         draft = folder / f".token-{secrets.token_hex(8)}"
         try:
             with create_file(draft) as file:

@@ -1,5 +1,5 @@
-"""The proxy's door: who may come in, where a call goes, ASGI in, a `ClientCall` out, and the walk's
-reply back as it comes."""
+"""The proxy's ASGI application: admits requests, routes calls, turns ASGI into a `ClientCall`, and
+streams the walk's reply back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TOKEN_HEADER = b"x-hotset-token"
 _PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=\-._~]*")
 _FRIENDLY_FETCHES = (b"", b"none", b"same-origin")
 _CONVERSATIONS = {each.path: (each.provider, name) for name, each in DIALECTS.items()}
-"""Below the version prefix; everything else passes through unread."""
+"""Endpoints of conversations, below the version prefix; everything else passes through unread."""
 
 _ANTHROPIC_ONLY = ("/messages", "/complete", "/organizations", "/skills")
 _NAMED = "/to/"
@@ -47,16 +47,17 @@ class ClientLeft(Exception):
 def build(
     machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]], mcp: ASGIApp
 ) -> ASGIApp:
-    """Everything behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`, the
-    rest through `Proxy`."""
+    """The application behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`,
+    the rest through `Proxy`."""
 
-    async def tell(_request: object) -> JSONResponse:
+    async def show_status(_request: object) -> JSONResponse:
         return JSONResponse(await status())
 
     # No redirects: they would lead to a path without the token.
     own = Starlette(
         routes=[
-            Route(path, tell) for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
+            Route(path, show_status)
+            for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
         ]
     )
     own.router.redirect_slashes = False
@@ -64,7 +65,7 @@ def build(
 
 
 class Door:
-    """Lets in what the guard admits, with the token taken off the path."""
+    """Admits requests with the token, and removes it from the path."""
 
     def __init__(
         self, own: ASGIApp, mcp: ASGIApp, proxy: ASGIApp, guard: Guard, dialects: Dialects
@@ -91,7 +92,7 @@ class Door:
 
 
 class Proxy:
-    """Every call that is not for hotset itself."""
+    """Handles every call that is not for hotset itself."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -109,7 +110,7 @@ class Proxy:
             )
             return
         if header(headers, b"upgrade").lower() == "websocket":
-            # Passed on as a plain GET it would fail in ways that clients try again and again; this
+            # Passed on as a plain GET it would fail in ways that clients retry for ever; this
             # makes them use HTTP at once.
             await client.refuse(
                 426,
@@ -145,7 +146,7 @@ class Proxy:
 
 
 async def _end_when_left(work: Awaitable[None], upload: Upload) -> None:
-    """Ends the work at once when the client leaves, also before the first byte of a reply."""
+    """Cancels the work when the client leaves, also before the first byte of a reply."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(upload.left())
     try:
@@ -159,7 +160,7 @@ async def _end_when_left(work: Awaitable[None], upload: Upload) -> None:
 
 
 class Upload:
-    """A request's body as it comes in, and the moment its client leaves."""
+    """A request's body as it arrives, and the moment its client leaves."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -167,7 +168,7 @@ class Upload:
         self._done = asyncio.Event()
 
     async def whole(self, most: int) -> tuple[bytes | AsyncIterator[bytes], str]:
-        """The whole body; or, where it is larger than `most`, its stream and a word on why it stays
+        """The whole body; if it is larger than `most`, its stream and the reason why it stays
         unread."""
         size = 0
         while True:
@@ -191,7 +192,7 @@ class Upload:
                 yield chunk
 
     async def left(self) -> None:
-        """Returns when the client goes away; meaningful once the body has come."""
+        """Returns when the client goes away; valid once the body has arrived."""
         await self._done.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -218,8 +219,8 @@ class AsgiClient:
         )
 
     async def send(self, chunk: bytes) -> None:
-        """In slices: the server waits for a client to read before it takes another one, but takes
-        each one whole."""
+        """Sends in slices: the server waits for the client to read before it takes another one, but
+        takes each one whole."""
         for piece in _slices(chunk):
             await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
@@ -235,7 +236,7 @@ class AsgiClient:
         await self._send({"type": "http.response.body", "body": body})
 
     def broke(self) -> None:
-        """Returning without a last chunk makes the server close the connection, so that the client
+        """Returns without a last chunk, so that the server closes the connection and the client
         sees the break."""
 
 
@@ -249,7 +250,7 @@ def _slices(chunk: bytes) -> Iterator[bytes | memoryview]:
 
 
 def _dialect_of(path: str, dialects: Dialects) -> DialectName | None:
-    """The dialect in which to refuse a call that was not let in."""
+    """The dialect in which to refuse a call that was not admitted."""
     return next((name for name, each in dialects.items() if each.path in path), None)
 
 
@@ -269,7 +270,7 @@ class Guard:
         self._token = token.encode()
 
     def admit(self, path: str, headers: Headers) -> str | Refusal:
-        """The path behind the token, or why not."""
+        """The path behind the token, or the refusal."""
         values: dict[bytes, list[bytes]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value)
@@ -301,8 +302,8 @@ class Guard:
         )
 
     def without_token(self, headers: Headers) -> Headers:
-        """The headers of a request that was let in, without those that hold the token: a `Referer`,
-        a cookie."""
+        """The headers of an admitted request, without those that hold the token: a `Referer`, a
+        cookie."""
         return tuple((name, value) for name, value in headers if not self._has_token(value))
 
     def query_without_token(self, query: bytes) -> bytes:
@@ -320,7 +321,7 @@ class Guard:
 
 
 def encode_path(path: bytes) -> str:
-    """A raw path as text, with every byte that has no place in a URL percent-encoded."""
+    """A raw path as text, with every byte that is not allowed in a URL percent-encoded."""
     text = path.decode("latin-1")
     return text if _PLAIN.fullmatch(text) else quote(path, safe="/%:@!$&'()*+,;=-._~")
 
@@ -329,14 +330,14 @@ def encode_path(path: bytes) -> str:
 class CallRoute:
     upstream: str
     path: str
-    """What is appended to the upstream's URL."""
+    """The path that is appended to the upstream's URL."""
     dialect: DialectName | None
 
 
 def route_call(
     method: str, path: str, headers: Headers, upstreams: Collection[str]
 ) -> CallRoute | None:
-    """Where a call goes; None where it names an upstream that there is not."""
+    """The route of a call; None where it names an unknown upstream."""
     named = ""
     if path.startswith(_NAMED):
         named, _, rest = path.removeprefix(_NAMED).partition("/")

@@ -1,5 +1,4 @@
-"""Limits of one connection: header bytes, time, unread bytes, enforced before anything it sends is
-looked at.
+"""Limits of one connection: header bytes, time, unread bytes, enforced before its data is parsed.
 
 uvicorn bounds none of it with this parser. Times are checked by one sweep over all connections each
 second, not by timers.
@@ -24,20 +23,20 @@ LONGEST_URL = 16 << 10
 
 _MOST_CONNECTIONS = 2000
 _FILES_OF_OURS = 64
-"""What is left for the store, the index and tools where the system allows few open files; a call
-takes two."""
+"""Open files reserved for the store, the index and tools where the system allows few; a call takes
+two."""
 
 _LINGER_SECONDS = 1.0
-"""For which what a refused client still sends is thrown away: if we closed at once, it might not
-get to read why."""
+"""For so long a refused client's data is read and dropped: if we closed at once, it might not get
+to read the reason."""
 
 _SEND_BUFFER = 128 << 10
-"""Bytes of a reply that the system holds for a client who does not read: by itself it takes up to 4
-MB for each, and what has left us we have kept as well."""
+"""Bytes of a reply that the system buffers for a client who does not read: by default it takes up
+to 4 MB for each, and we have kept those bytes as well."""
 
 
 def _most_connections() -> int:
-    """As many as the open files that the system allows us are enough for."""
+    """The most connections that the system's limit of open files allows."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return (
         _MOST_CONNECTIONS
@@ -48,15 +47,15 @@ def _most_connections() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, and how many connections."""
+    """Limits in seconds, and the number of connections."""
 
     header_seconds: float = 15.0
     """From the first byte of a request, or from the connection, to the end of its headers."""
     stall_seconds: float = 60.0
-    """For which a body may bring nothing while it is waited for."""
+    """The longest pause in a body that is being read."""
     unread_seconds: float = 600.0
-    """For which a client may read nothing of its reply while there is something to read. An agent
-    may be paused for a while."""
+    """The longest time in which a client reads nothing of a reply that is ready. An agent may be
+    paused for a while."""
     connections: int = field(default_factory=_most_connections)
 
 
@@ -68,11 +67,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._limits = limits
 
     _head = 0
-    """Bytes of headers that are not whole yet."""
+    """Bytes of headers that are not complete yet."""
     _in_head = True
     _refusal: tuple[int, str] | None = None
     _since = 0.0
-    """When what is waited for began: the headers, or the next piece of the body."""
+    """When the wait for the headers, or for the next piece of the body, began."""
     _unread_since: float | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -112,9 +111,7 @@ class BoundedHttp(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        if (
-            not self.cycle.response_complete
-        ):  # what comes behind a refusal is thrown away, and not for ever
+        if not self.cycle.response_complete:  # data behind a refusal is dropped, for a while
             self._since = time.monotonic()
         super().on_body(body)
 
@@ -135,7 +132,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._refuse(*(self._refusal or (400, msg)))
 
     def sweep(self, now: float) -> None:
-        """Closes the connection where it has kept us waiting for too long."""
+        """Closes the connection if it has kept us waiting too long."""
         if (
             self._unread_since is not None
             and now - self._unread_since > self._limits.unread_seconds

@@ -1,7 +1,7 @@
 """MCP over streamable HTTP, behind the proxy's own door: the same tools as over stdin and stdout.
 
-Every answer is one JSON document; nothing is ever sent unasked, so there is no stream to open. A
-client of the handshake gets a session, because servers behind us may keep something for it; clients
+Every answer is one JSON document; the server never sends by itself, so there is no stream to open.
+A client of the handshake gets a session, because servers behind us may keep state for it; clients
 of 2026-07-28 have none.
 """
 
@@ -21,16 +21,16 @@ from hotset.files.lru import Lru
 from hotset.surfaces.mcp.protocol import HANDSHAKES, INVALID_REQUEST, MODERN, Server, failure
 
 _LONGEST = 4 << 20  # bytes of a message
-_MOST_SESSIONS = 1000  # the ones that were silent longest end first
+_MOST_SESSIONS = 1000  # the sessions idle longest end first
 _SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
 
 
 class McpDoor:
-    """One for a running proxy. `open_server` is called once, when the first client comes."""
+    """The MCP endpoint of a running proxy. `open_server` is called once, for the first client."""
 
     def __init__(self, open_server: Callable[[], Server], ended: Callable[[str], None]) -> None:
-        """`ended` hears of sessions that are over."""
+        """`ended` is called with each session that is over."""
         self._open_server = open_server
         self._ended = ended
         self._server: Server | None = None
@@ -52,7 +52,7 @@ class McpDoor:
         self._one_by_one.shutdown(wait=False, cancel_futures=True)
 
     async def _post(self, request: Request) -> Response:
-        refused = _refusal(request) or self._of_unknown_session(request)
+        refused = _refusal(request) or self._refuse_unknown_session(request)
         if refused is not None:
             return refused
         try:
@@ -65,8 +65,8 @@ class McpDoor:
         headers = {}
         if _is_handshake(message):
             session = headers[_SESSION] = secrets.token_hex(16)
-            await self._remember(session)
-        server = await self._opened()
+            await self._add_session(session)
+        server = await self._get_server()
         loop = asyncio.get_running_loop()
         beside = None if server.waits(message) else self._one_by_one
         answer = await loop.run_in_executor(beside, server.answer, message, session)
@@ -81,7 +81,7 @@ class McpDoor:
         await asyncio.to_thread(self._ended, session)
         return Response(status_code=204)
 
-    def _of_unknown_session(self, request: Request) -> Response | None:
+    def _refuse_unknown_session(self, request: Request) -> Response | None:
         session = request.headers.get(_SESSION)
         if session is None:
             return None
@@ -91,11 +91,11 @@ class McpDoor:
             )
         return None
 
-    async def _remember(self, session: str) -> None:
+    async def _add_session(self, session: str) -> None:
         for oldest, _ in self._sessions.put(session, True):
             await asyncio.to_thread(self._ended, oldest)
 
-    async def _opened(self) -> Server:
+    async def _get_server(self) -> Server:
         if self._server is None:
             self._server = await asyncio.get_running_loop().run_in_executor(
                 self._one_by_one, self._open_once
@@ -125,7 +125,7 @@ def _refusal(request: Request) -> Response | None:
 
 
 async def _read_body(request: Request) -> bytes | None:
-    """The body; None where it is too long, of which nothing more is read."""
+    """The body; None where it is too long; the rest of it stays unread."""
     pieces: list[bytes] = []
     size = 0
     async for piece in request.stream():
@@ -137,12 +137,12 @@ async def _read_body(request: Request) -> bytes | None:
 
 
 def _is_handshake(message: bytes) -> bool:
-    """Is it the handshake?"""
+    """True if the message is the handshake."""
     try:
-        said = msgspec.json.decode(message)
+        request = msgspec.json.decode(message)
     except (ValueError, RecursionError):
         return False
-    return isinstance(said, dict) and said.get("method") == "initialize" and "id" in said
+    return isinstance(request, dict) and request.get("method") == "initialize" and "id" in request
 
 
 def _error(status: int, sentence: str) -> Response:

@@ -50,27 +50,26 @@ _log = logging.getLogger("hotset")
 
 _GRACE_SECONDS = 5
 _END_SECONDS = 2.0 * _GRACE_SECONDS
-"""After which a proxy that is to stop ends, whatever hangs. What was acknowledged is on disk by
-then."""
+"""The deadline of a stop: the proxy ends then, even if something hangs. What was acknowledged is on
+disk by then."""
 
 _LEAST_DRAIN_SECONDS = 1.0
 _LEAVE_SECONDS = 1.0
 _BACKLOG = 2048
 _TICKS = 10  # of uvicorn's tenths of a second, between two sweeps over the connections
 _SWITCH_SECONDS = 0.0005
-"""After which a thread that computes lets the event loop go on: with Python's 5 ms, every byte that
-is relayed could wait so long for the store's thread or the index's."""
+"""After so long a thread that computes lets the event loop run: with Python's 5 ms, every relayed
+byte could wait that long for the store's thread or the index's."""
 
 # between collections: with Python's 700 they took a sixth of the latency that a small call adds
 _NEW_OBJECTS = 20_000
 
 
 def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
-    """Blocks until SIGINT or SIGTERM. Raises `BadConfig` where the port that was asked for is
-    taken."""
+    """Serves until SIGINT or SIGTERM. Raises `BadConfig` if the requested port is taken."""
     with contextlib.suppress(
         StoreFailed
-    ):  # it passes calls through all the same, and the keeper tells why nothing is kept
+    ):  # it still passes calls through, and the keeper logs why nothing is kept
         private_folder(config.folder)
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.freeze()  # what start-up made stays
@@ -87,12 +86,12 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
             if not alarms:
                 alarms.append(_call_later(_END_SECONDS, lambda: _give_up(machine)))
 
-        def told(address: Address, _stop: Callable[[], None]) -> None:
+        def pass_on(address: Address, _stop: Callable[[], None]) -> None:
             ready(address)
 
         try:
             open_store = partial(open_project_store, config, makes_folder=False)
-            runner.run(run(config, listener, open_store, told, on_signal=on_signal))
+            runner.run(run(config, listener, open_store, pass_on, on_signal=on_signal))
         finally:
             _leave(runner, threads)
             for alarm in alarms:
@@ -100,8 +99,8 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
 
 
 def _leave(runner: asyncio.Runner, threads: ThreadPoolExecutor) -> None:
-    """Closes the loop. Python would wait for every thread: where one hangs, the process ends
-    without it a moment later."""
+    """Closes the loop. Python would wait for every thread: if one hangs, the process ends without
+    it a moment later."""
     threads.shutdown(wait=False, cancel_futures=True)
     runner.get_loop().set_default_executor(ThreadPoolExecutor(1))  # or the loop would wait for them
     runner.close()
@@ -133,8 +132,7 @@ def _end_process(code: int) -> None:
 
 
 def _give_up(machine: Machine) -> None:
-    """Something hangs in closing: the store is closed all the same, if it can be, and the process
-    ends."""
+    """Called when closing hangs: closes the store, if possible, and ends the process."""
     _log.error("the proxy could not be closed in %.0f s; it ends at once", _END_SECONDS)
     closing = threading.Thread(target=machine.keeper.close, daemon=True)
     closing.start()
@@ -145,7 +143,7 @@ def _give_up(machine: Machine) -> None:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed (`hotset[fast]`): a quarter less added latency, for 14 MB."""
     try:
-        import uvloop  # noqa: PLC0415 - an extra
+        import uvloop  # noqa: PLC0415 - an optional extra
     except ImportError:
         return None
     fast: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
@@ -166,8 +164,8 @@ async def run(
     on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
 ) -> None:
-    """Serves on a listening socket; `ready` is called with the address and a function that ends it,
-    safe from any thread.
+    """Serves on a listening socket; `ready` is called with the address and a function that stops
+    it, safe from any thread.
 
     `on_machine` is called with the machine once it has started. `on_signal` is called when a signal
     asks it to stop, before anything is stopped.
@@ -221,14 +219,14 @@ async def run(
     finally:
         remove_note(config.folder, address)
         mcp.close()
-        # One time for both: what calls took of it is gone for the background.
+        # One deadline for both: time that calls took is gone for the background.
         taken = time.monotonic() - server.stopped if server.stopped else 0.0
         await machine.close(max(_LEAST_DRAIN_SECONDS, _GRACE_SECONDS - taken))
 
 
 def _mcp_server(machine: Machine) -> Server:
-    """What agents reach over MCP, in this process: the machine's own store, index and toolbox. Made
-    when one of them comes."""
+    """The MCP server in this process, with the machine's own store, index and toolbox. Made for the
+    first client."""
     from hotset.surfaces.mcp.mcp_tools import (  # noqa: PLC0415
         INSTRUCTIONS,
         toolbox_tools,
@@ -255,7 +253,7 @@ def _end_session(machine: Machine, session: str) -> None:
 
 class _Server(uvicorn.Server):
     """Calls back when it serves; stops on SIGINT and SIGTERM without raising them again, so that
-    what is under way is still kept."""
+    calls under way are still kept."""
 
     async def serve_from(self, listener: socket.socket, started: Callable[[], None]) -> None:
         self._say_started = started
@@ -287,7 +285,7 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
-            # signals are the main thread's business; whoever runs us in another one calls `stop`
+            # signals are for the main thread; a caller in another one uses `stop`
             yield
             return
         loop = asyncio.get_running_loop()
@@ -302,7 +300,7 @@ class _Server(uvicorn.Server):
 
 
 def listen(config: Config) -> socket.socket:
-    """The port that was asked for, or else the one of last time, the usual one, or any."""
+    """A listening socket on the requested port, or else on the last one, the usual one, or any."""
     if config.port is not None:
         try:
             return _bind(config.port)
