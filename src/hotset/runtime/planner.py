@@ -39,7 +39,7 @@ from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import weigh
 from hotset.store.port import Store
-from hotset.window.deferred_tools import ANCHOR, at_once, deferring
+from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
 from hotset.window.ghosts import beside
 from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import asked_in
@@ -359,7 +359,7 @@ class Planner:
     def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
         """The same request for an upstream that cannot defer tools: what was found is told in
         words. Raises `Unplanned`."""
-        facts, specs = planned.facts, at_once(planned.specs)
+        facts, specs = planned.facts, without_deferred_tools(planned.specs)
         recalled = self.deferrals.recalled(
             facts.links, planned.hidden, facts.dialect, facts.store, deferred=False
         )
@@ -674,7 +674,9 @@ def _with_found(made: Plan, found: _ToolList) -> _ToolList:
     deferred = found.deferred and any(spec.name == FIND for spec in specs)
     return replace(
         found,
-        specs=deferring(specs, found.specs) if deferred else at_once(specs),
+        specs=with_deferred_tools(specs, found.specs)
+        if deferred
+        else without_deferred_tools(specs),
         deferred=deferred,
     )
 

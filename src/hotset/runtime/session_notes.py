@@ -24,7 +24,7 @@ from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, from_numbers, prior
-from hotset.window.deferred_tools import words_for
+from hotset.window.deferred_tools import describe_tool
 
 _CALIBRATION = Space("calibration")
 """By model."""
@@ -68,7 +68,7 @@ class Calibrations:
         made a difference."""
         told = reported.input + reported.cache_read + reported.cache_write
         with self._lock:
-            now = self._known.get(model, prior(model)).observed(estimated, told)
+            now = self._known.get(model, prior(model)).after_report(estimated, told)
             self._know(model, now)
             if abs(now.ratio - self._kept.get(model, prior(model).ratio)) < _WORTH_KEEPING:
                 return None
@@ -252,7 +252,7 @@ def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str,
 
 def spelled_out(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
     """What is hidden around a message, in words."""
-    words = {name: words_for(each) for name, each in definitions.items()}
+    words = {name: describe_tool(each) for name, each in definitions.items()}
 
     def said(raws: Iterable[bytes]) -> tuple[bytes, ...]:
         return tuple(dialect.spelled_out(raw, words) for raw in raws)

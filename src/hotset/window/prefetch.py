@@ -233,7 +233,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedOffer:
     offered: Candidate
     verdict: Verdict
     saved: int = 0
@@ -243,7 +243,7 @@ class Judged:
 
 def judge(
     offered: Candidate, actions: Sequence[bytes], retrieved: Collection[str] = ()
-) -> Judged | None:
+) -> JudgedOffer | None:
     """What became of it, from the arguments of the actions since and the ids that were retrieved;
     None while it is too early."""
     entry = offered.origin
@@ -252,14 +252,14 @@ def judge(
     for action in actions[:WITHIN]:
         said = spoken(action)
         if any(line in said for line in lines):
-            return Judged(offered, Verdict.USED, offered.tokens)
+            return JudgedOffer(offered, Verdict.USED, offered.tokens)
         if not {name.removeprefix("./").strip("/") for name in names(said)}.isdisjoint(
             _meant_by(entry.path)
         ):
-            return Judged(offered, Verdict.USED)
+            return JudgedOffer(offered, Verdict.USED)
     if entry.whole in retrieved:
-        return Judged(offered, Verdict.EXPANDED)
-    return Judged(offered, Verdict.WASTED) if len(actions) >= WITHIN else None
+        return JudgedOffer(offered, Verdict.EXPANDED)
+    return JudgedOffer(offered, Verdict.WASTED) if len(actions) >= WITHIN else None
 
 
 def fit(hit: IndexHit, signs: Signs) -> float:

@@ -42,7 +42,7 @@ from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose, safe_line
 from hotset.window.birth import content_id, shorten_alone
-from hotset.window.deferred_tools import MOST_DEFERRED, at_once
+from hotset.window.deferred_tools import MOST_DEFERRED, without_deferred_tools
 from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
 from hotset.window.prefetch import asked_in
 from hotset.window.retrieval_tools import SPECS
@@ -159,7 +159,9 @@ class ToolSource(Source):
         turn = self._turns.get(scene.turn)
         if turn is None:
             return ()
-        specs = at_once([each.body for each in taken if isinstance(each.body, ToolSpec)])
+        specs = without_deferred_tools(
+            [each.body for each in taken if isinstance(each.body, ToolSpec)]
+        )
         decision = turn.decision or self._offers.decide(scene, specs)
         self._offers.went_out(decision, scene.now)
         self._turns.put(scene.turn, replace(turn, decision=decision))

@@ -16,8 +16,8 @@ from hotset.errors import NotFound, StoreFailed
 from hotset.nouns.turn import Event
 from hotset.runtime.metrics import (
     Account,
+    AmountSaved,
     Metrics,
-    Saved,
     Savings,
     SessionAccount,
     empty_ledger,
@@ -373,7 +373,7 @@ def _estimated(total: Account) -> str:
     return f"no usage was reported{where}: our own count is shown instead, marked (~)"
 
 
-def _not_sent(saved: Saved) -> str:
+def _not_sent(saved: AmountSaved) -> str:
     if saved.tokens >= 0:
         return f"{saved.tokens_pct:.1f} % of it was not sent"
     return (
