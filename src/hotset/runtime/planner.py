@@ -40,7 +40,7 @@ from hotset.sources.port import Scene, Source
 from hotset.sources.tools import weigh
 from hotset.store.port import Store
 from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
-from hotset.window.ghosts import beside
+from hotset.window.ghosts import not_in_client
 from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
@@ -539,7 +539,7 @@ class Planner:
     def _listable(self, facts: RequestFacts, offers: Sequence[Candidate]) -> Sequence[Candidate]:
         """The offers whose tools the client does not have; no tools where not all have a place."""
         specs = [each.body for each in offers if isinstance(each.body, ToolSpec)]
-        here = {spec.name for spec in beside(specs, facts.request.tools)}
+        here = {spec.name for spec in not_in_client(specs, facts.request.tools)}
         names = [*OUR_TOOLS, *here]
         if specs and not facts.dialect.injectable(facts.request, names):
             here = set()

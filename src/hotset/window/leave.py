@@ -416,7 +416,7 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, seen: set[str]) -> 
 
 def _room(use: ArgumentUse, knobs: Knobs) -> int:
     return {
-        ArgumentUse.SAID: knobs.entry,
+        ArgumentUse.GIVEN: knobs.entry,
         ArgumentUse.WRITTEN: max(knobs.entry, knobs.room_for_written),
         ArgumentUse.REPLACED: knobs.forms.replaced,
     }[use]

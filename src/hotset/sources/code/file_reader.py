@@ -26,8 +26,8 @@ from hotset.text.characters import MARK, marked
 from hotset.text.clip import clip
 from hotset.text.languages import language_of
 from hotset.tokens import count
-from hotset.window.slice.fit import Cut, fitting
-from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show, span_name
+from hotset.window.slice.fit import Cut, count_fitting
+from hotset.window.slice.lines import Text, by_lines, from_the_start, merge_spans, show, span_name
 from hotset.window.slice.symbol import by_symbol
 
 BUDGET = 2000
@@ -118,7 +118,7 @@ def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | N
     ]
     if spans:
         several = f"{len(spans)} definitions: " if len(spans) > 1 else ""
-        return show(Text(text), merged(spans), room, count, what=several)
+        return show(Text(text), merge_spans(spans), room, count, what=several)
     cut = by_symbol(text, name, room, count)
     if cut.text or not found:
         return cut
@@ -241,7 +241,7 @@ def _line(symbol: CodeSymbol, depth: int) -> str:
 def _fit_outline(head: str, lines: Sequence[str], budget: int) -> CodeText:
     room = max(LEAST_ROOM, budget - NOTE_ROOM)
     pieces = [f"{head}\n", *(f"{line}\n" for line in lines)]
-    kept = max(1, fitting(pieces, room, count))
+    kept = max(1, count_fitting(pieces, room, count))
     text = "".join(pieces[:kept]).rstrip("\n")
     left = len(pieces) - kept
     if left:
@@ -406,7 +406,7 @@ def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Cod
             lines[folder] = whole
             left -= cost
             unnamed -= len(names)
-    kept = fitting([f"{line}\n" for line in lines.values()], room, count)
+    kept = count_fitting([f"{line}\n" for line in lines.values()], room, count)
     folders = f" and {len(lines) - kept:,} of {len(lines):,} folders" if kept < len(lines) else ""
     onward = max(
         (folder for folder in lines if folder != path),
