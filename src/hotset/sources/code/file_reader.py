@@ -22,7 +22,7 @@ from hotset.sources.code.parsers import ParseResult, Parsers
 from hotset.sources.code.scan import ScanLimits, SkippedFiles, SkippedPath, left_out, scan
 from hotset.sources.code.symbols import CodeSymbol, has_symbols
 from hotset.sources.code.texts import read_text
-from hotset.text.characters import MARK, marked
+from hotset.text.characters import MARK, mark_invisible
 from hotset.text.clip import clip
 from hotset.text.languages import language_of
 from hotset.tokens import count
@@ -129,7 +129,7 @@ def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | N
 
 
 def _render_file(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
-    content, hidden = marked(content)
+    content, hidden = mark_invisible(content)
     said = [note] * bool(note) + [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
     head = f"[{path}{': ' + '; '.join(said) if said else ''}]"
     text = f"{head}\n{content}" if content else head
@@ -232,7 +232,7 @@ def _depths(found: Sequence[CodeSymbol]) -> Iterator[tuple[CodeSymbol, int]]:
 
 
 def _line(symbol: CodeSymbol, depth: int) -> str:
-    said = marked(
+    said = mark_invisible(
         (symbol.signature or symbol.name) + (f"  # {clip(symbol.doc, _DOC)}" if symbol.doc else "")
     )[0]
     return f"{'  ' * depth}{symbol.first}-{symbol.last} {said}"

@@ -50,8 +50,8 @@ from hotset.sources.history.pages import (
 )
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
-from hotset.text.terms import Term, first_hits, hits, ranked, terms
-from hotset.text.words import lowered
+from hotset.text.terms import Term, first_hits, hits, rank_blocks, terms
+from hotset.text.words import lower_in_place
 from hotset.window.page_text import NOT_SEARCHED
 from hotset.window.pieces import PIECE, lines_of, pieces_of
 from hotset.window.slice import Count, Cut, cut
@@ -229,7 +229,9 @@ def _promising(parts: Sequence[_ShownPage], how: Slice) -> list[int]:
     starts = list(accumulate((len(parts[number].told.text) + 1 for number in texts), initial=0))[
         :-1
     ]
-    best = ranked("\n".join(parts[number].told.text for number in texts), starts, terms(how.words))
+    best = rank_blocks(
+        "\n".join(parts[number].told.text for number in texts), starts, terms(how.words)
+    )
     return [texts[block] for _, block in best] or texts[:1]
 
 
@@ -382,7 +384,7 @@ def _best_line(text: str, wanted: Sequence[Term], among: tuple[int, int]) -> int
     """The line, from 0, with the most telling words: among these, counted from 1, where some are
     given."""
     start, last = (among[0] - 1, among[1] - 1) if among[0] else (0, text.count("\n"))
-    low = lowered(text)
+    low = lower_in_place(text)
     scores: dict[int, float] = {}
     for term in wanted:
         first = line = 0

@@ -14,7 +14,7 @@ import re2
 
 from hotset.nouns.retrieval import Span
 from hotset.text.outline import definition_around
-from hotset.text.terms import Term, ranked, terms
+from hotset.text.terms import Term, rank_blocks, terms
 from hotset.window.pieces import LONG, PIECE
 from hotset.window.slice.fit import Count, Cut, clip_to_tokens, count_fitting, tokens
 from hotset.window.slice.lines import Text, Units, merge_spans, show, span_name
@@ -178,7 +178,7 @@ def by_question(text: str, words: str, room: int, count: Count) -> Cut:
         return _in_chunks(text, by_line, wanted, room, count)
     blocks = list(_blocks(by_line.lines))
     starts_of_lines = list(accumulate((len(line) + 1 for line in by_line.lines), initial=0))
-    best = ranked(text, [starts_of_lines[first - 1] for first, _ in blocks], wanted)
+    best = rank_blocks(text, [starts_of_lines[first - 1] for first, _ in blocks], wanted)
     if not best:
         return _no_such_words(wanted)
     chosen, left = _choose_blocks(
@@ -244,7 +244,7 @@ def _cost(text: Text, span: Span, count: Count) -> int:
 
 def _in_chunks(text: str, by_line: Text, wanted: Sequence[Term], room: int, count: Count) -> Cut:
     starts = list(range(0, len(text), PIECE))
-    best = ranked(text, starts, wanted)
+    best = rank_blocks(text, starts, wanted)
     if not best:
         return _no_such_words(wanted)
     every = [_passage(text, by_line.units, starts[chunk]) for _, chunk in best]
