@@ -111,7 +111,7 @@ from hotset.sources.memory.tasks import detect_task
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.text.terms import hits, terms
-from hotset.text.words import lowered
+from hotset.text.words import lower_in_place
 from hotset.tokens import count
 
 PARTS = "HOTSET_BENCH_PARTS"
@@ -561,9 +561,9 @@ def _answered(question: Question, told: str) -> float | None:
     words = [
         term
         for term in terms(question.answer)
-        if next(hits(evidence, lowered(evidence), term), None) is not None
+        if next(hits(evidence, lower_in_place(evidence), term), None) is not None
     ]
-    low = lowered(told)
+    low = lower_in_place(told)
     return fmean(next(hits(told, low, term), None) is not None for term in words) if words else None
 
 

@@ -33,12 +33,12 @@ from hotset.window.prefetch import (
     WITHIN,
     Prompt,
     Signs,
-    agreed,
     asked_in,
-    fit,
+    closeness_to_prompt,
+    found_by_both,
     is_file,
+    is_in_window,
     queries,
-    stands,
     weigh,
 )
 from hotset.window.price import units
@@ -272,8 +272,8 @@ class _Occasion:
 def _case(name: str, at: _Occasion, asked: Prompt, found: Sequence[Hits]) -> Case:
     window = [block.text for block in at.policy.show(at.index + 1, asked.time, 0)[: at.index + 1]]
     acts = list(_acts(at.conversation, at.policy, at.index))
-    every = [(hit, told) for hit, told in weigh(asked, found) if agreed(hit)]
-    free = [(hit, told) for hit, told in every if not stands(hit.entry.text, window)]
+    every = [(hit, told) for hit, told in weigh(asked, found) if found_by_both(hit)]
+    free = [(hit, told) for hit, told in every if not is_in_window(hit.entry.text, window)]
     later = sum(call > at.index for call in at.conversation.calls)
     carried = at.rules.price.write + at.rules.price.read * (later - 1)
     finds = tuple(_find(each, acts, at.said, carried, at.rules) for each in free)
@@ -344,7 +344,7 @@ def _find(
         path=entry.path,
         signs=told,
         cosine=hit.by_meaning or 0.0,
-        fit=fit(hit, told),
+        fit=closeness_to_prompt(hit, told),
         is_file=is_file(entry),
         time=entry.time,
         tokens=count(entry.text.encode()),

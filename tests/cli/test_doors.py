@@ -21,7 +21,7 @@ import pytest
 
 import hotset
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
-from hotset.sealing.doubts import decoded
+from hotset.sealing.doubts import decode_base64
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.secrets import Planted, kinds, planted
@@ -82,7 +82,7 @@ def pieces(secret: Planted) -> Iterator[bytes]:
         if len(line) >= _TELLING and " " not in line and not line.startswith("-----"):
             yield line.lower().encode()
     for wrapped in _BASE64.findall(secret.text):
-        if secret.secret.encode() in (decoded(wrapped.encode()) or b""):
+        if secret.secret.encode() in (decode_base64(wrapped.encode()) or b""):
             yield wrapped.lower().encode()
 
 

@@ -35,7 +35,7 @@ from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 from hotset.upstream.http import HttpWire
 from hotset.window.birth import Repeats
-from hotset.window.ledger import Account, Ledger, percentile, reconciled
+from hotset.window.ledger import Account, Ledger, percentile, reconcile
 from hotset.window.price import dollars
 
 PRICE = Price(input=2.0, output=10.0)
@@ -171,7 +171,7 @@ def test_where_the_provider_cached_nothing_sending_everything_would_not_have_bee
 
 
 def test_half_of_the_expected_cache_hits_is_half_of_them_for_everything_too():
-    account = reconciled(PLAIN.whole, Usage(cache_read=400, cache_write=600), PLAIN.sent)
+    account = reconcile(PLAIN.whole, Usage(cache_read=400, cache_write=600), PLAIN.sent)
 
     assert account == Usage(cache_read=1800, cache_write=2200)
 
@@ -179,7 +179,7 @@ def test_half_of_the_expected_cache_hits_is_half_of_them_for_everything_too():
 def test_a_turn_that_could_hit_no_cache_says_nothing_about_those_that_could():
     """A session's first turn is often the only one that can be compared: the later ones had hidden
     calls."""
-    account = reconciled(
+    account = reconcile(
         Usage(cache_read=3000, cache_write=1000), Usage(cache_write=550), Usage(cache_write=500)
     )
 
@@ -315,7 +315,7 @@ def _figure(account: Account, named: str) -> float:
 def test_a_reconciled_prompt_never_has_negative_parts_and_keeps_its_size(
     whole: Usage, told: Usage, ours: Usage
 ):
-    usage = reconciled(whole, told, ours)
+    usage = reconcile(whole, told, ours)
 
     assert min(usage.input, usage.cache_read, usage.cache_write) >= 0
     if told.prompt and ours.prompt:

@@ -6,7 +6,7 @@ they are."""
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.text.characters import folded, hidden, lookalikes, skeleton, squeezed, visible
+from hotset.text.characters import fold_text, hidden, lookalikes, skeleton, squeeze, visible
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_words_in_others_letters_are_found(text):
 @settings(deadline=None)
 @given(st.text())
 def test_any_text_can_be_looked_at_and_shown(text):
-    hidden(text), lookalikes(text), skeleton(text), folded(text)
+    hidden(text), lookalikes(text), skeleton(text), fold_text(text)
     assert hidden(visible(text)) in ((), hidden(visible(visible(text))))
 
 
@@ -100,6 +100,6 @@ def test_plain_text_is_shown_as_it_is(text):
 @settings(deadline=None)
 @given(st.text(max_size=60))
 def test_a_squeezed_text_has_no_spaces_and_no_capitals(text):
-    found = squeezed(text.encode("utf-8", "replace"))
+    found = squeeze(text.encode("utf-8", "replace"))
     assert b" " not in found
     assert not any(65 <= byte <= 90 for byte in found)

@@ -4,9 +4,9 @@
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from shop import tool
 
 from hotset.text.suspicion import OUR_TOOLS, suspect
+from tests.sources.tools.shop import tool
 
 
 @pytest.mark.parametrize(

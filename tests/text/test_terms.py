@@ -1,7 +1,7 @@
 """What a question and a text are about."""
 
 from hotset.text.terms import first_hits, hits, terms, topic_words
-from hotset.text.words import lowered
+from hotset.text.words import lower_in_place
 
 
 def test_the_plural_of_a_word_that_tells_nothing_tells_nothing():
@@ -28,7 +28,7 @@ def test_a_question_of_nothing_but_common_words_is_about_these():
 
 def test_a_term_is_found_where_words_begin_and_a_short_one_only_as_a_whole():
     text = "Merging ids: id of the merged idea, reMerge"
-    found = {term.text: list(hits(text, lowered(text), term)) for term in terms("merge id")}
+    found = {term.text: list(hits(text, lower_in_place(text), term)) for term in terms("merge id")}
     assert found == {"merg": [0, 23, 38], "id": [13]}
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.text.words import humps, lowered, once, split_humps, word_set
+from hotset.text.words import humps, lower_in_place, once, split_humps, word_set
 
 _LETTERS = "abzABZ"
 
@@ -30,7 +30,7 @@ def test_both_ways_of_taking_a_name_apart_agree_and_lose_no_letter(name):
 
 @given(st.text())
 def test_lower_case_keeps_every_character_at_its_place(text):
-    assert len(lowered(text)) == len(text)
+    assert len(lower_in_place(text)) == len(text)
 
 
 @given(st.lists(st.text(_LETTERS, min_size=1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hotset.tokens import Encoding, encoding_of, exact
+from hotset.tokens import Encoding, encoding_of, is_exact
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from hotset.tokens import Encoding, encoding_of, exact
 )
 def test_openai_models_are_counted_exactly_in_their_own_encoding(model, encoding):
     assert encoding_of(model) == encoding
-    assert exact(model)
+    assert is_exact(model)
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_openai_models_are_counted_exactly_in_their_own_encoding(model, encoding
 )
 def test_all_others_are_measured_in_o200k_and_not_called_exact(model):
     assert encoding_of(model) is Encoding.O200K
-    assert not exact(model)
+    assert not is_exact(model)

@@ -14,21 +14,21 @@ from hotset.window.arguments import ArgumentUse, arguments, names_path, spoken
     [
         (
             {"path": "a.py", "oldText": "x", "newText": "y"},
-            [ArgumentUse.SAID, ArgumentUse.REPLACED, ArgumentUse.WRITTEN],
+            [ArgumentUse.GIVEN, ArgumentUse.REPLACED, ArgumentUse.WRITTEN],
         ),
         (
             {"file_path": "a.py", "old_string": "x", "new_string": "y"},
-            [ArgumentUse.SAID, ArgumentUse.REPLACED, ArgumentUse.WRITTEN],
+            [ArgumentUse.GIVEN, ArgumentUse.REPLACED, ArgumentUse.WRITTEN],
         ),
         (
             {"edits": [{"search": "x", "replace": "y"}], "path": "a.py"},
-            [ArgumentUse.REPLACED, ArgumentUse.WRITTEN, ArgumentUse.SAID],
+            [ArgumentUse.REPLACED, ArgumentUse.WRITTEN, ArgumentUse.GIVEN],
         ),
-        ({"path": "a.py", "content": "y"}, [ArgumentUse.SAID, ArgumentUse.WRITTEN]),
-        ({"command": "create", "file_text": "y"}, [ArgumentUse.SAID, ArgumentUse.WRITTEN]),
-        ({"query": "x", "newest": True, "limit": 3}, [ArgumentUse.SAID, ArgumentUse.SAID]),
-        ({"new_name": "x", "id": 7}, [ArgumentUse.SAID, ArgumentUse.SAID]),
-        ("only words", [ArgumentUse.SAID]),
+        ({"path": "a.py", "content": "y"}, [ArgumentUse.GIVEN, ArgumentUse.WRITTEN]),
+        ({"command": "create", "file_text": "y"}, [ArgumentUse.GIVEN, ArgumentUse.WRITTEN]),
+        ({"query": "x", "newest": True, "limit": 3}, [ArgumentUse.GIVEN, ArgumentUse.GIVEN]),
+        ({"new_name": "x", "id": 7}, [ArgumentUse.GIVEN, ArgumentUse.GIVEN]),
+        ("only words", [ArgumentUse.GIVEN]),
     ],
 )
 def test_edits_tell_what_they_replace_and_what_they_write(call, uses):

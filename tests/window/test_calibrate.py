@@ -16,7 +16,7 @@ reports = st.lists(st.tuples(counts, counts), max_size=60)
 
 
 def after(calibration: Calibration, seen: list[tuple[int, int]]) -> Calibration:
-    return reduce(lambda known, report: known.observed(*report), seen, calibration)
+    return reduce(lambda known, report: known.after_report(*report), seen, calibration)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_steady_reports_are_learned_however_far_they_are_from_the_prior(true, es
 
 
 def test_one_long_prompt_already_outweighs_the_prior():
-    learned = prior("claude-opus-5").observed(60_000, 72_000)
+    learned = prior("claude-opus-5").after_report(60_000, 72_000)
     assert abs(learned.ratio - 1.2) < abs(learned.ratio - 1.3)
 
 
@@ -59,13 +59,13 @@ def test_one_long_prompt_already_outweighs_the_prior():
     [(0, 100), (-5, 5), (399, 700), (10_000, 0), (10_000, -1), (10_000, 100_000), (100_000, 2_000)],
 )
 def test_reports_that_do_not_count_the_same_thing_are_not_looked_at(report):
-    assert prior("claude-opus-5").observed(*report) == prior("claude-opus-5")
+    assert prior("claude-opus-5").after_report(*report) == prior("claude-opus-5")
 
 
 @given(estimated=st.integers(400, 2_000_000), factor=st.floats(0.5, 3.0))
 def test_one_strange_report_hardly_moves_what_many_have_said(estimated, factor):
     steady = after(prior("claude-opus-5"), [(40_000, 52_000)] * 20)
-    assert steady.observed(estimated, round(estimated * factor)).ratio == pytest.approx(
+    assert steady.after_report(estimated, round(estimated * factor)).ratio == pytest.approx(
         1.3, rel=0.04
     )
 

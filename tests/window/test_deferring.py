@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hotset.nouns.message import Loading, ToolSpec
-from hotset.window.deferred_tools import ANCHOR, at_once, deferring, is_refusal, words_for
+from hotset.window.deferred_tools import (
+    ANCHOR,
+    describe_tool,
+    is_refusal,
+    with_deferred_tools,
+    without_deferred_tools,
+)
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE
 
 FOUND = ToolSpec(
@@ -44,7 +50,7 @@ def test_a_refusal_for_deferred_tools_is_told_from_others(status, words, is_one)
 
 
 def test_a_list_that_defers_ends_with_what_is_no_part_of_the_prefix():
-    there = deferring(TOOLBOX_SPECS, [FOUND])
+    there = with_deferred_tools(TOOLBOX_SPECS, [FOUND])
 
     assert [(each.name, each.loading) for each in there] == [
         (FIND, Loading.FINDS),
@@ -52,10 +58,10 @@ def test_a_list_that_defers_ends_with_what_is_no_part_of_the_prefix():
         (ANCHOR.name, Loading.WHEN_FOUND),
         (FOUND.name, Loading.WHEN_FOUND),
     ]
-    assert at_once(there) == TOOLBOX_SPECS
+    assert without_deferred_tools(there) == TOOLBOX_SPECS
 
 
 def test_what_is_told_in_words_says_all_that_the_definition_does():
-    words = words_for(FOUND)
+    words = describe_tool(FOUND)
 
     assert all(part in words for part in (FOUND.name, FOUND.description, FOUND.parameters.decode()))

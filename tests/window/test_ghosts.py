@@ -10,7 +10,13 @@ import pytest
 from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import ClientTool, Loading, ToolSpec
 from hotset.nouns.tool import Ghost, OriginKind, Tool as LibraryTool
-from hotset.window.ghosts import beside, defers, found_spec, ghost_spec, speaks_of
+from hotset.window.ghosts import (
+    defers_own_tools,
+    found_spec,
+    ghost_spec,
+    is_named_in,
+    not_in_client,
+)
 from hotset.window.retrieval_tools import DESCRIPTIONS, has_twin
 from hotset.window.toolbox_tools import TOOLBOX_SPECS
 
@@ -128,7 +134,9 @@ def test_a_tool_that_the_client_has_is_not_offered_again(name, description, same
         name, json.dumps({"type": "function", "function": told} if is_chat else told).encode()
     )
 
-    assert beside([made()], [theirs]) == (() if same and name != "recreate_issue" else (made(),))
+    assert not_in_client([made()], [theirs]) == (
+        () if same and name != "recreate_issue" else (made(),)
+    )
 
 
 @pytest.mark.parametrize("spec", TOOLBOX_SPECS, ids=lambda spec: spec.name)
@@ -138,7 +146,7 @@ def test_a_tool_of_ours_is_known_by_the_description_of_any_version(spec):
         raw = json.dumps({"name": name, "description": theirs}).encode()
         for ours in DESCRIPTIONS[spec.name]:
             kept = replace(spec, description=ours)  # as a session keeps it
-            assert beside([kept], [ClientTool(name, raw)]) == ()
+            assert not_in_client([kept], [ClientTool(name, raw)]) == ()
             assert has_twin(raw, [kept])
     assert not has_twin(json.dumps({"name": spec.name, "description": "Other."}).encode(), [spec])
 
@@ -160,7 +168,7 @@ def test_a_tool_of_ours_is_known_by_the_description_of_any_version(spec):
     ],
 )
 def test_a_prompt_speaks_of_a_tool_where_it_names_what_the_tool_does(prompt, speaks):
-    assert speaks_of(prompt, tool(), ToolboxKnobs()) is speaks
+    assert is_named_in(prompt, tool(), ToolboxKnobs()) is speaks
 
 
 def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
@@ -170,7 +178,7 @@ def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
         for b in ("wards", "light", "stone", "water", "fall")
     )
 
-    assert not speaks_of(f"{novel} issue github", tool(), ToolboxKnobs())
+    assert not is_named_in(f"{novel} issue github", tool(), ToolboxKnobs())
 
 
 @pytest.mark.parametrize(
@@ -189,7 +197,7 @@ def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
     ],
 )
 def test_a_client_that_searches_its_own_tools_is_recognised(raw, deferred):
-    assert defers([ClientTool("a", json.dumps(raw).encode())]) is deferred
+    assert defers_own_tools([ClientTool("a", json.dumps(raw).encode())]) is deferred
 
 
 def test_a_tool_that_was_found_says_what_it_does_without_a_mark():

@@ -20,13 +20,13 @@ from hotset.window.prefetch import (
     PrefetchWeights,
     Prompt,
     Verdict,
-    agreed,
     asked_in,
     candidates,
+    found_by_both,
+    is_in_window,
     judge,
     likelihood,
     queries,
-    stands,
     weigh,
 )
 from tests.window.talk import count
@@ -171,17 +171,17 @@ def test_what_stands_numbered_or_cut_in_the_window_stands_there():
     numbered = "\n".join(f"{at:6}→{line}" for at, line in enumerate(text.split("\n"), 40))
     half = "\n".join(text.split("\n")[:7])
 
-    assert stands(text, [numbered])
-    assert stands(numbered, [text])
-    assert stands(text, ["other", half])
-    assert not stands(text, ["\n".join(text.split("\n")[5:8])])
-    assert stands("}\n)\n", [])  # says nothing, so nothing is missing
+    assert is_in_window(text, [numbered])
+    assert is_in_window(numbered, [text])
+    assert is_in_window(text, ["other", half])
+    assert not is_in_window(text, ["\n".join(text.split("\n")[5:8])])
+    assert is_in_window("}\n)\n", [])  # says nothing, so nothing is missing
 
 
 @pytest.mark.parametrize("lacks", ["by_words", "by_meaning"])
 def test_what_only_one_signal_found_is_not_offered(lacks):
     hit = replace(hits(entry(1))[0].hits[0], **{lacks: None})
-    assert not agreed(hit)
+    assert not found_by_both(hit)
     assert not offered([Hits((hit,))])
 
 

@@ -1,10 +1,8 @@
-"""What a prompt costs under its provider's rules, when evicting pays, and prices of the user's
-own."""
+"""What a prompt costs under its provider's rules, and prices of the user's own."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 
 import pytest
 from hypothesis import given, strategies as st
@@ -15,11 +13,8 @@ from hotset.nouns.message import Usage
 from hotset.window.price import (
     Price,
     Prices,
-    break_even,
     charge,
     dollars,
-    lasting,
-    pays,
     price_of,
     units,
 )
@@ -114,46 +109,6 @@ def test_every_listed_price_makes_sense(price):
     assert price.long_prompt == 0 or price.long_prompt <= price.window
 
 
-@pytest.mark.parametrize(
-    ("write", "behind", "evicted", "calls"),
-    [
-        (1.25, 30_000, 8_000, 43.125),
-        (1.25, 3_000, 8_000, 4.3125),
-        (2.0, 8_000, 8_000, 19.0),
-        (1.0, 8_000, 8_000, 9.0),
-    ],
-)
-def test_evicting_pays_above_the_break_even(write, behind, evicted, calls):
-    price = replace(ANTHROPIC, write=write)
-    assert break_even(price, behind, evicted) == pytest.approx(calls)
-    assert pays(price, behind, evicted, calls + 0.5)
-    assert not pays(price, behind, evicted, calls - 0.5)
-
-
-def test_evicting_at_the_end_or_in_the_cold_pays_with_the_present_call():
-    assert break_even(ANTHROPIC, 0, 8_000) == break_even(ANTHROPIC, 30_000, 8_000, cold=True) == 0
-    assert pays(ANTHROPIC, 30_000, 8_000, 1, cold=True)
-    assert not pays(ANTHROPIC, 30_000, 8_000, 0, cold=True)
-
-
-def test_evicting_nothing_or_what_is_read_for_nothing_never_pays():
-    assert break_even(ANTHROPIC, 30_000, 0) == break_even(ANTHROPIC, 30_000, 0, cold=True) == inf
-    assert break_even(replace(ANTHROPIC, read=0.0), 1, 8_000) == inf
-
-
-def test_without_a_cache_evicting_always_pays():
-    assert break_even(NO_CACHE, 30_000, 8_000) == 0
-
-
-@given(price=any_price, kept=tokens, behind=st.integers(1, 90_000), evicted=st.integers(1, 90_000))
-def test_at_the_break_even_both_bills_are_equal(price, kept, behind, evicted):
-    """Read everything on, or send less from now on and write what is behind once."""
-    calls = break_even(price, behind, evicted)
-    read_on = calls * price.read * (kept + evicted + behind)
-    evict = calls * price.read * (kept + behind) + (price.write - price.read) * behind
-    assert evict == pytest.approx(read_on)
-
-
 @given(price=any_price, prompt=tokens, kept=tokens, cold=st.booleans())
 def test_a_charge_bills_every_token_of_the_prompt_once(price, prompt, kept, cold):
     usage = charge(price, prompt, kept, cold=cold)
@@ -216,11 +171,6 @@ def test_a_free_model_costs_nothing_and_still_has_units():
     free = replace(NO_CACHE, input=0.0, output=0.0)
     assert dollars(free, Usage(input=100, output=100)) == 0
     assert units(free, Usage(input=100, output=100)) == 100
-
-
-def test_the_cache_that_lasts_an_hour_costs_more_to_write_where_there_is_one():
-    assert (lasting(ANTHROPIC).write, lasting(ANTHROPIC).ttl) == (2.0, 3600)
-    assert lasting(OPENAI) == OPENAI
 
 
 def test_the_users_values_stand_over_the_listed_ones_and_leave_the_others(prices):

@@ -13,7 +13,7 @@ from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Line, Spot, Stub
 from hotset.window.leave import (
     bare_reference,
-    folded_log,
+    fold_log,
     log_entries,
     reference,
     stretch_text,
@@ -232,15 +232,15 @@ def test_a_log_is_folded_to_the_names_in_it_and_then_to_its_reference():
     stub = _stub(talk, (3, 3))
     told = stretch_text(stub, _log(talk))
 
-    once = folded_log(told, 0.5)
+    once = fold_log(told, 0.5)
 
     assert once.split("\n")[0] == reference(stub)
     assert {"load_rows", "src/rows.py"} <= set(names(once.split("\n")[1]))
     assert len(once) < len(told)
-    assert folded_log(once, 0.5) == bare_reference(told) == reference(stub)
-    assert folded_log(reference(stub), 0.5) == reference(stub)
+    assert fold_log(once, 0.5) == bare_reference(told) == reference(stub)
+    assert fold_log(reference(stub), 0.5) == reference(stub)
     earlier = f"{reference(stub)}\nNames that came up there: load_rows src/rows.py"
-    assert folded_log(earlier, 0.5) == reference(stub)  # as an earlier version wrote it
+    assert fold_log(earlier, 0.5) == reference(stub)  # as an earlier version wrote it
 
 
 def test_how_many_names_a_reference_has_is_a_knob():

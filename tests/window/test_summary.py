@@ -22,7 +22,7 @@ from hotset.window.plan import Moment, plan
 from hotset.window.step_sizes import steps
 from hotset.window.summary import (
     Stretch,
-    checked_summary,
+    check_summary,
     make_notes,
     next_stretch,
     summaries_by_step,
@@ -316,12 +316,12 @@ def test_a_later_transcript_begins_with_what_the_user_had_asked():
     ],
 )
 def test_a_line_that_names_what_its_source_does_not_is_dropped(wrote, kept):
-    assert checked_summary(wrote, "the agent fixed src/wire.py") == kept
+    assert check_summary(wrote, "the agent fixed src/wire.py") == kept
 
 
 @given(st.text(max_size=6000))
 def test_what_a_model_wrote_is_bounded_and_founded(wrote):
-    text = checked_summary(wrote, "nothing")
+    text = check_summary(wrote, "nothing")
 
     assert len(text) <= 1600
     assert not [name for name in names(text) if re.search(r"[0-9_]", name)]

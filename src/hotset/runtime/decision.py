@@ -25,7 +25,7 @@ from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Sp
 from hotset.runtime.session_notes import found_by, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
-from hotset.window.ghosts import beside
+from hotset.window.ghosts import not_in_client
 from hotset.window.retrieval_tools import OUR_TOOLS
 
 _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
@@ -212,7 +212,7 @@ def _our_tools(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -
     yield from sorted(OUR_TOOLS)
     chains = beginning((node.chain, node.role, node.aside) for node in line)
     _, offer = kept_offer(chains, store, turn.ref) if chains else (ROOT, None)
-    yield from (spec.name for spec in beside(offer.tools if offer else (), asked.tools))
+    yield from (spec.name for spec in not_in_client(offer.tools if offer else (), asked.tools))
     yield from found_by(turn.ref, [node.chain for node in line], store)
 
 

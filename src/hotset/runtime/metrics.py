@@ -15,7 +15,13 @@ from hotset.nouns.turn import Event, Outcome, Session
 from hotset.sources.code import Prefetches
 from hotset.store.port import Store
 from hotset.window.birth import NO_REPEATS, Repeats
-from hotset.window.ledger import Account as Account, Counts, Ledger, Saved as Saved, alerts  # noqa: PLC0414 - for surfaces
+from hotset.window.ledger import (
+    Account as Account,  # noqa: PLC0414 - for surfaces
+    AmountSaved as AmountSaved,  # noqa: PLC0414 - for surfaces
+    Counts,
+    Ledger,
+    alerts,
+)
 from hotset.window.price import price_of
 
 ALERT = "Alert"

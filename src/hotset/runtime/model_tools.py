@@ -5,7 +5,7 @@ from hotset.tokens import count, warm
 from hotset.window.birth import shorten_alone
 from hotset.window.pieces import typed_pieces
 from hotset.window.retrieval_tools import RANGE, RETRIEVE, SEARCH, SPECS, parse_call
-from hotset.window.slice.fit import clipped, fitting
+from hotset.window.slice.fit import clip_to_tokens, count_fitting
 from hotset.window.slice.matches import regex_error
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS, USE, parse_find, parse_use
 
@@ -17,9 +17,9 @@ __all__ = [
     "SPECS",
     "TOOLBOX_SPECS",
     "USE",
-    "clipped",
+    "clip_to_tokens",
     "count",
-    "fitting",
+    "count_fitting",
     "parse_call",
     "parse_find",
     "parse_use",

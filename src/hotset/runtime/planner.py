@@ -39,8 +39,8 @@ from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import weigh
 from hotset.store.port import Store
-from hotset.window.deferred_tools import ANCHOR, at_once, deferring
-from hotset.window.ghosts import beside
+from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
+from hotset.window.ghosts import not_in_client
 from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
@@ -360,7 +360,7 @@ class Planner:
     def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
         """The same request for an upstream that cannot defer tools: found tools are described in
         text. Raises `Unplanned`."""
-        facts, specs = planned.facts, at_once(planned.specs)
+        facts, specs = planned.facts, without_deferred_tools(planned.specs)
         recalled = self.deferrals.recalled(
             facts.links, planned.hidden, facts.dialect, facts.store, deferred=False
         )
@@ -540,7 +540,7 @@ class Planner:
         """The offers whose tools the client does not have; no tools at all if not all of them
         fit."""
         specs = [each.body for each in offers if isinstance(each.body, ToolSpec)]
-        here = {spec.name for spec in beside(specs, facts.request.tools)}
+        here = {spec.name for spec in not_in_client(specs, facts.request.tools)}
         names = [*OUR_TOOLS, *here]
         if specs and not facts.dialect.injectable(facts.request, names):
             here = set()
@@ -675,7 +675,9 @@ def _list_tools(made: Plan, found: _ToolList) -> _ToolList:
     deferred = found.deferred and any(spec.name == FIND for spec in specs)
     return replace(
         found,
-        specs=deferring(specs, found.specs) if deferred else at_once(specs),
+        specs=with_deferred_tools(specs, found.specs)
+        if deferred
+        else without_deferred_tools(specs),
         deferred=deferred,
     )
 

@@ -34,7 +34,7 @@ from hotset.sources.history.answers import (
 from hotset.sources.history.page_search import Deadline, NothingFound, look_up
 from hotset.store.port import Store
 from hotset.window.slice import Count
-from hotset.window.slice.fit import clipped
+from hotset.window.slice.fit import clip_to_tokens
 
 Reader = Callable[[str, Store], SourceText | None]
 """The `read` method of a source."""
@@ -81,7 +81,7 @@ def answer(
     except (NothingFound, HotsetError) as error:
         failed = isinstance(error, HotsetError)
         lost = f"store not readable ({type(error).__name__}); run the original tool call again"
-        words = clipped(f"[hotset: {lost if failed else error}]", call.max_tokens, count)
+        words = clip_to_tokens(f"[hotset: {lost if failed else error}]", call.max_tokens, count)
         size = count(words.encode("utf-8", "replace"))
         return Retrieved(words, size, found=False, failed=failed)
     return fit_answer(made, call.max_tokens, count)

@@ -22,7 +22,7 @@ from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.turn import AnsweredRound, SentPlan, SentRounds, uses_tools
 from hotset.sources.port import Scene, Source
-from hotset.window.deferred_tools import words_for
+from hotset.window.deferred_tools import describe_tool
 from hotset.window.price import charge
 from hotset.window.retrieval_tools import OUR_TOOLS, parse_call
 from hotset.window.toolbox_tools import FIND
@@ -112,7 +112,7 @@ def body_of(sent: SentRounds) -> bytes:
     """The request body of the latest round: the turn's own messages, and all that were added
     since."""
     planned, dialect = sent.planned, sent.opened.dialect
-    words = {name: words_for(each) for name, each in sent.found.items()}
+    words = {name: describe_tool(each) for name, each in sent.found.items()}
     raws = (dialect.spell_out(raw, words) if sent.in_words else raw for raw in sent.grown)
     names = {spec.name for spec in planned.specs}
     new = [each for each in sent.found.values() if each.name not in names]

@@ -24,7 +24,7 @@ from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, from_numbers, prior
-from hotset.window.deferred_tools import words_for
+from hotset.window.deferred_tools import describe_tool
 
 _CALIBRATION = Space("calibration")
 """Keyed by model."""
@@ -67,7 +67,7 @@ class Calibrations:
         ratio noticeably."""
         counted = reported.input + reported.cache_read + reported.cache_write
         with self._lock:
-            now = self._known.get(model, prior(model)).observed(estimated, counted)
+            now = self._known.get(model, prior(model)).after_report(estimated, counted)
             self._know(model, now)
             if abs(now.ratio - self._kept.get(model, prior(model).ratio)) < _WORTH_KEEPING:
                 return None
@@ -253,7 +253,7 @@ def found_by(turn: TurnRef, chains: Sequence[Chain], store: Store) -> tuple[str,
 
 def spell_out_row(row: Hidden, dialect: Dialect, definitions: Definitions) -> Hidden:
     """The hidden messages around a chain, with the tools described in text."""
-    words = {name: words_for(each) for name, each in definitions.items()}
+    words = {name: describe_tool(each) for name, each in definitions.items()}
 
     def spell_out(raws: Iterable[bytes]) -> tuple[bytes, ...]:
         return tuple(dialect.spell_out(raw, words) for raw in raws)

@@ -34,7 +34,7 @@ from hotset.window.step_sizes import steps
 from hotset.window.summary import (
     INSTRUCTION,
     Stretch,
-    checked_summary,
+    check_summary,
     make_notes,
     next_stretch,
     summaries_by_step,
@@ -94,7 +94,7 @@ def checked_words(reply: Reply, source: str) -> str:
     words = b"\n".join(texts).decode("utf-8", "replace").strip()
     if not words:
         raise NotWritten("empty")
-    text = checked_summary(words, source)
+    text = check_summary(words, source)
     if not text:
         raise NotWritten("unfounded")
     return text

@@ -1,5 +1,4 @@
-"""Is it a secret, or does it only stand where one would? Cheap rules over a value that a pattern
-has found."""
+"""Cheap rules that decide whether a value found by a pattern is a secret or a placeholder."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-_STAND_INS = re.compile(
+_PLACEHOLDERS = re.compile(
     rb"(?i)example|placeholder|change[-_]?(?:me|this|it)|your[-_ "
     rb"]?|dummy|fake|sample|redacted|removed|hidden|masked|"
     rb"(?-i:x{4}|X{4})|\*\*\*|\.\.\.|insert|replace|fixme|todo|foo[-_]?bar|lorem|secret:|"
@@ -21,14 +20,14 @@ _STAND_INS = re.compile(
     rb"(?:api|access|my|some|the)[-_](?:key|token|secret|pass)|"
     rb"p[a@4]ssw[o0]rd|correct[-_]?horse|12345|abcdef|qwert|deadbeef|00000|11111|aaaaa"
 )
-"""What people write where a secret would be: templates, look-ups, and the words of examples."""
+"""What people write in place of a secret: templates, look-ups, and the words of examples."""
 
-_FIXED_STAND_INS = re.compile(
+_FIXED_PLACEHOLDERS = re.compile(
     rb"(?i)example|placeholder|your[-_]|dummy|redacted|(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|0000000|"
     rb"1234567|abcdefg|aaaaaaa"
 )
-"""The same for tokens whose shape says that they are tokens: chance writes short words into long
-ones."""
+"""The same for tokens recognized by their shape: short words occur in long random ones by
+chance."""
 
 _PIECES = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _LETTERS = re.compile(rb"[A-Za-z]{2,}")
@@ -41,11 +40,11 @@ _CODE = re.compile(
     rb"*|[@#/.~][\w./-]*|[\d.,:/+-]+|"
     rb"0x[0-9a-fA-F]+[lLuU]*"
 )
-"""A look-up, words with something between them, a call, a path, a date or a number."""
+"""A look-up, joined words, a call, a path, a date or a number."""
 
 _CAMEL = re.compile(rb"_*(?:[a-z]{3,})?(?:[A-Z][a-z]{2,})+")
-"""`SyntaxKind`, `getCsrfToken`: a name of words. Of ten letters drawn by lot 1.5 % look like one;
-with a digit in them none."""
+"""`SyntaxKind`, `getCsrfToken`: a name of words. Of ten random letters 1.5 % look like one; with a
+digit in them none."""
 
 _DENSE = re.compile(rb"[A-Za-z0-9+/]+={0,2}")
 _DATE = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.Z+-]*")
@@ -61,43 +60,40 @@ _COMMON_PAIRS = frozenset(
         """,  # noqa: E501
     )
 )
-"""Pairs of letters that words are made of: 83 % of those in the names of real code, 24 % where
-letters are drawn by lot."""
+"""Pairs of letters common in words: 83 % of those in the names of real code, 24 % in random
+letters."""
 
-# mean length of runs of one class: 1.9 in letters and digits by lot, 2.1 in hex, 5.8 in the names
-# of real code
+# mean length of runs of one class: 1.9 in random letters and digits, 2.1 in hex, 5.8 in names of
+# real code
 _RANDOM_PIECE = 2.6
-_SURELY_RANDOM = (
-    2.4,
-    20,
-)  # the mean length of runs, and how long a value must be for it to tell everything
+_SURELY_RANDOM = (2.4, 20)  # mean length of runs, and least length of a value for which it decides
 _RANDOM_IF_SHORT, _SHORT = 2.2, 12
 _COMMON_SHARE = 0.56
-_LONG = 32  # characters; a name of that length has something between its words
+_LONG = 32  # characters; a name of that length has separators
 _LEAST_BITS = 2.5  # per character; `aaaa1111` has 1
 
 
-def stands_in(value: bytes) -> bool:
-    """A word of an example, a template, a look-up: not a secret but the place of one."""
-    return _STAND_INS.search(value) is not None or monotonous(value)
+def is_placeholder(value: bytes) -> bool:
+    """True for a word of an example, a template or a look-up."""
+    return _PLACEHOLDERS.search(value) is not None or is_monotonous(value)
 
 
-def shaped(value: bytes) -> bool:
-    """For what has the shape of a token already: is it more than an example?"""
-    return _FIXED_STAND_INS.search(value) is None and entropy(value) >= _LEAST_BITS
+def is_real_token(value: bytes) -> bool:
+    """True if a value with the shape of a token is more than an example."""
+    return _FIXED_PLACEHOLDERS.search(value) is None and entropy(value) >= _LEAST_BITS
 
 
-def random(value: bytes) -> bool:
-    """Does it look drawn by lot? Names that people make have long runs of one class of characters,
-    and pairs that words have."""
+def looks_random(value: bytes) -> bool:
+    """True if the value looks random. Names made by people have long runs of one class of
+    characters, and pairs of letters that words have."""
     pieces = _PIECES.findall(value)
     digits = sum(len(piece) for piece in pieces if piece.isdigit())
     together = sum(map(len, pieces))
     if (
         not together
         or digits == together
-        or not shaped(value)
-        or monotonous(value)
+        or not is_real_token(value)
+        or is_monotonous(value)
         or _DATE.fullmatch(value)
     ):
         return False
@@ -105,24 +101,26 @@ def random(value: bytes) -> bool:
     if _HEX.fullmatch(value) or (run <= _SURELY_RANDOM[0] and len(value) >= _SURELY_RANDOM[1]):
         return True
     if (
-        stands_in(value)
+        is_placeholder(value)
         or _CAMEL.fullmatch(value)
-        or (_CODE.fullmatch(value) and not (digits and unlike_words(value)))
+        or (_CODE.fullmatch(value) and not (digits and is_unlike_words(value)))
     ):
         return False
-    if len(value) >= _LONG and _DENSE.fullmatch(value) and digits and _mixed_case(value):
+    if len(value) >= _LONG and _DENSE.fullmatch(value) and digits and _is_mixed_case(value):
         return True
     if len(value) < _SHORT:
-        return run <= _RANDOM_IF_SHORT if digits else _mixed_case(value) and unlike_words(value)
-    return (bool(digits) and run <= _RANDOM_PIECE) or unlike_words(value)
+        return (
+            run <= _RANDOM_IF_SHORT if digits else _is_mixed_case(value) and is_unlike_words(value)
+        )
+    return (bool(digits) and run <= _RANDOM_PIECE) or is_unlike_words(value)
 
 
-def _mixed_case(value: bytes) -> bool:
+def _is_mixed_case(value: bytes) -> bool:
     return value != value.lower() and value != value.upper()
 
 
-def unlike_words(value: bytes) -> bool:
-    """Few of its pairs of letters are those of words."""
+def is_unlike_words(value: bytes) -> bool:
+    """True if few of its pairs of letters are common in words."""
     pairs = [
         run[at : at + 2].decode()
         for run in _LETTERS.findall(value.lower())
@@ -133,9 +131,9 @@ def unlike_words(value: bytes) -> bool:
     )
 
 
-def chosen(value: bytes) -> bool:
-    """Does it look like a password that somebody made up: letters, digits and a symbol?"""
-    if stands_in(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
+def is_password(value: bytes) -> bool:
+    """True if it looks like a password that a person made up: letters, digits and a symbol."""
+    if is_placeholder(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
         return False
     lower, upper = (
         any(0x61 <= byte <= 0x7A for byte in value),
@@ -145,30 +143,29 @@ def chosen(value: bytes) -> bool:
     return digit and (lower or upper) and symbol and lower + upper + digit + symbol >= 3
 
 
-def made_up(value: bytes, *, quoted: bool) -> bool:
-    """Does what is called a password look like one that somebody made of words and digits? Without
-    quotes it may be a name."""
+def is_word_password(value: bytes, *, quoted: bool) -> bool:
+    """True if a value named a password looks made of words and digits. Without quotes it may be a
+    name."""
     if not _WORDS_AND_DIGITS.fullmatch(value) or _EXAMPLES.fullmatch(value) or _TERMS.search(value):
         return False
-    if stands_in(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
+    if is_placeholder(value) or _CODE.fullmatch(value) or entropy(value) < _LEAST_BITS:
         return False
     digits = sum(0x30 <= byte <= 0x39 for byte in value)
     if not digits or value.lower() == value.upper() or (b"_" in value and not quoted):
         return False
-    return digits >= _DIGITS or (_APART.search(value) is None and (quoted or _mixed_case(value)))
+    return digits >= _DIGITS or (_APART.search(value) is None and (quoted or _is_mixed_case(value)))
 
 
 _WORDS_AND_DIGITS = re.compile(rb"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _APART = re.compile(rb"[_.-]")
-_DIGITS = 2  # that tell a password from a name with a number behind it: `newPwd2`, `form-step-2`
+_DIGITS = 2  # distinguish a password from a numbered name: `newPwd2`, `form-step-2`
 _EXAMPLES = re.compile(
     rb"(?i)(?:(?:my|the|a|new|old|user|db|some|super)?[-_.]?"
     rb"(?:test(?:ing|er|user)?|admin|user(?:name)?|guest|root|demo|pass(?:wd|word|phrase|code)"
     rb"?|pwd|pw|secret|hello|foo|bar|baz|abc|temp|value|string|"
     rb"field|param|arg|input|text|key|token))[-_.]?[0-9]{0,4}"
 )
-"""What examples and tests have for a password, and the names of parameters: words and a number that
-counts."""
+"""Passwords of examples and tests, and names of parameters: words and a counting number."""
 
 _TERMS = re.compile(
     rb"(?i)sha-?[0-9]|md[45]|pbkdf|argon|bcrypt|scrypt|utf-?(?:8|16)|aes[-_]?[0-9]|"
@@ -176,11 +173,11 @@ _TERMS = re.compile(
     rb"u?int-?[0-9]|float-?[0-9]|bytes?[0-9]|str(?:ing)?[0-9]|char[0-9]|http|py(?:thon|test)|"
     rb"iso-?[0-9]|latin|ascii|regex"
 )
-"""Names of types, codings and algorithms that have a number in them."""
+"""Names of types, encodings and algorithms that contain a number."""
 
 
 def entropy(value: bytes) -> float:
-    """Bits a character, by how often each comes up."""
+    """Bits per character, by frequency."""
     size = len(value)
     return (
         -sum(count / size * math.log2(count / size) for count in Counter(value).values())
@@ -189,14 +186,14 @@ def entropy(value: bytes) -> float:
     )
 
 
-def monotonous(value: bytes) -> bool:
-    """Counting, or one thing over and over."""
+def is_monotonous(value: bytes) -> bool:
+    """True for a counting or repetitive value."""
     steps = sum(abs(b - a) <= 1 for a, b in pairwise(value))
     return 2 * steps >= len(value) or len(set(value)) <= 3
 
 
-def decoded(value: bytes) -> bytes | None:
-    """What base64 says, of either alphabet; None where it is none."""
+def decode_base64(value: bytes) -> bytes | None:
+    """The decoded base64 of either alphabet; None if it is not base64."""
     plain = value.rstrip(b"=").translate(_URL_SAFE)
     try:
         return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
@@ -207,8 +204,8 @@ def decoded(value: bytes) -> bytes | None:
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
-def luhn(digits: bytes) -> bool:
-    """The check digit of a card's number."""
+def has_valid_check_digit(digits: bytes) -> bool:
+    """True if a card number passes the Luhn check."""
     total = 0
     for place, byte in enumerate(reversed(digits)):
         digit = (byte - 0x30) * (2 if place % 2 else 1)

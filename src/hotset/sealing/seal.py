@@ -1,6 +1,5 @@
-"""Text without its secrets: one pass of one RE2 pattern over all of it, then a closer look at each
-place where it stopped. Secrets that were found once are found wherever else they stand: without a
-name beside them, or cut off at their end."""
+"""Seals secrets in text: one pass of one RE2 pattern, then a closer look at each match. Secrets
+found once are found everywhere else: without a name beside them, or cut off at their end."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 import re2
 
-from hotset.sealing.doubts import decoded
+from hotset.sealing.doubts import decode_base64
 from hotset.sealing.secret_kinds import KINDS, SecretKind
 
 
@@ -27,7 +26,7 @@ class TextSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SecretMatch:
-    """A secret's kind and place. What it says is not kept."""
+    """A secret's kind and place, without its value."""
 
     kind: str
     span: TextSpan
@@ -36,42 +35,39 @@ class SecretMatch:
 @dataclass(frozen=True, slots=True)
 class SealedText:
     text: str = field(repr=False)
-    """Each secret is replaced by its kind in brackets; everything else, and every line end, is as
-    it was."""
+    """Each secret is replaced by its kind in brackets; everything else, line ends included, is
+    unchanged."""
     found: tuple[SecretMatch, ...] = ()
-    """In the order of the text it was made from, whose places they tell."""
+    """The matches in order, with their places in the original text."""
 
 
 def seal(text: str, known: KnownSecrets | None = None) -> SealedText:
-    """The text with a placeholder for each secret: the same one wherever the same secret stands.
-    `known` are others' secrets."""
+    """The text with a placeholder for each secret, the same one for the same secret. `known` are
+    secrets of other texts."""
     content = text.encode("utf-8", "surrogatepass")
     hits = _hits(content, known)
     if not hits:
         return SealedText(text)
-    sealed, seams = _replaced(content, hits)
+    sealed, seams = _replace(content, hits)
     for _ in range(_ROUNDS):
         more = _hits(sealed, known)
         if not more:
             break
-        hits = _apart([*hits, *(_in_original(hit, seams) for hit in more)])
-        sealed, seams = _replaced(content, hits)
+        hits = _merge_overlaps([*hits, *(_in_original(hit, seams) for hit in more)])
+        sealed, seams = _replace(content, hits)
     return SealedText(sealed.decode("utf-8", "surrogatepass"), tuple(_in_characters(content, hits)))
 
 
-_ROUNDS = (
-    8  # where a secret was taken out, what stood right behind it begins a word and may be one, too
-)
+_ROUNDS = 8  # after a secret is removed, the text right behind it begins a word and may be one too
 
 
 def find(text: str) -> tuple[SecretMatch, ...]:
-    """The secrets of a text, for those who need no text without them."""
+    """The secrets of a text, if the sealed text is not needed."""
     return seal(text).found
 
 
 def gather(texts: Iterable[str]) -> KnownSecrets:
-    """The secrets of many texts: one of them may tell by a name beside it what stands bare in
-    another."""
+    """The secrets of many texts: a name beside one in one text identifies it bare in another."""
     kinds: dict[bytes, str] = {}
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
@@ -81,18 +77,17 @@ def gather(texts: Iterable[str]) -> KnownSecrets:
 
 
 def _hits(content: bytes, known: KnownSecrets | None) -> list[PatternMatch]:
-    """What the pattern finds, and the same secrets, or known ones, where they stand without
-    anything that tells them."""
+    """Matches of the pattern, and other occurrences of the same or known secrets."""
     hits = list(_by_pattern(content))
     if hits:
         again = KnownSecrets({content[hit.start : hit.end]: hit.kind for hit in reversed(hits)})
-        hits = _apart([*hits, *again.hits(content)])
-    return _apart([*hits, *known.hits(content)]) if known is not None else hits
+        hits = _merge_overlaps([*hits, *again.hits(content)])
+    return _merge_overlaps([*hits, *known.hits(content)]) if known is not None else hits
 
 
 def _by_pattern(content: bytes) -> Iterator[PatternMatch]:
-    """The pattern finds where a secret may begin; a kind's own pattern and its doubts say whether
-    one does, and where it ends."""
+    """Matches of the patterns: the finder gives candidate starts; a kind's own pattern and its
+    checks decide, and give the end."""
     finder = _finder()
     at = 0
     while (start := _search(finder, content, at)) is not None:
@@ -114,15 +109,14 @@ def _search(finder: re2._Regexp, content: bytes, at: int) -> int | None:
 
 
 def _look(kind: SecretKind, content: bytes, start: int) -> tuple[PatternMatch | None, int]:
-    """A secret of this kind that begins here, and from where to look on."""
-    match = _compiled(kind.whole).match(content, start)
+    """A secret of this kind that begins here, and the place to continue from."""
+    match = _compile(kind.whole).match(content, start)
     if match is None:
         return None, start + 1
     first, end = match.span("secret")
     if kind.by_name:
-        for own in _kinds_from(
-            content[first]
-        ):  # a token with a shape of its own keeps its kind, whatever name stands before it
+        # A token with a shape of its own keeps its kind, whatever name is before it.
+        for own in _kinds_from(content[first]):
             if (
                 not own.by_name
                 and (found := _look(own, content, first)[0]) is not None
@@ -136,13 +130,13 @@ def _look(kind: SecretKind, content: bytes, start: int) -> tuple[PatternMatch | 
 
 
 def _wraps(match: re.Match[bytes]) -> bool:
-    """Is there a secret in what it says? What is found inside base64 may stand anywhere in a group
-    of its four characters."""
+    """True if the decoded value contains a secret. Inside base64 it can start at any offset of a
+    group of four characters."""
     start, end = match.span("secret")
     if match["secret"][0] == _PERCENT:
         return any(True for _ in _by_pattern(unquote_to_bytes(match["secret"])))
     pieces = (match.string[at:end].rstrip(b"=") for at in (start, start - 2, start - 3) if at >= 0)
-    texts = (decoded(piece[:-1] if len(piece) % 4 == 1 else piece) for piece in pieces)
+    texts = (decode_base64(piece[:-1] if len(piece) % 4 == 1 else piece) for piece in pieces)
     return any(True for inner in texts if inner is not None for _ in _by_pattern(inner))
 
 
@@ -153,17 +147,15 @@ _PERCENT = b"%"[0]
 def _finder() -> re2._Regexp:
     options = re2.Options()
     options.max_mem = MEMORY
-    options.encoding = (
-        re2.Options.Encoding.LATIN1
-    )  # bytes: what is not valid UTF-8 is text all the same
+    options.encoding = re2.Options.Encoding.LATIN1  # bytes: invalid UTF-8 is searched too
     options.never_capture = True
     options.log_errors = False
     return re2.compile(b"|".join(b"(?:" + kind.head + b")" for kind in KINDS), options)
 
 
 @cache
-def _compiled(pattern: bytes) -> re.Pattern[bytes]:
-    """When it is first needed: most texts have secrets of no kind or of few."""
+def _compile(pattern: bytes) -> re.Pattern[bytes]:
+    """The compiled pattern, made on first use: most texts have secrets of few kinds."""
     return re.compile(pattern)
 
 
@@ -172,8 +164,8 @@ def _kinds_from(byte: int) -> tuple[SecretKind, ...]:
     return tuple(kind for kind in KINDS if byte in kind.begins)
 
 
-def _apart(hits: Iterable[PatternMatch]) -> list[PatternMatch]:
-    """In order, and joined where they overlap."""
+def _merge_overlaps(hits: Iterable[PatternMatch]) -> list[PatternMatch]:
+    """The matches in order, joined where they overlap."""
     apart: list[PatternMatch] = []
     for hit in sorted(hits, key=lambda hit: (hit.start, -hit.end)):
         if apart and hit.start < apart[-1].end:
@@ -185,17 +177,18 @@ def _apart(hits: Iterable[PatternMatch]) -> list[PatternMatch]:
 
 
 class _Seam(NamedTuple):
-    """Where a placeholder stands in sealed bytes, and what it stands for."""
+    """A placeholder's place in sealed bytes, and the match it replaces."""
 
     start: int
     end: int
     hit: PatternMatch
 
 
-def _replaced(content: bytes, hits: Sequence[PatternMatch]) -> tuple[bytes, list[_Seam]]:
-    """Two secrets of one kind get two names, so that a reader can tell that they differ."""
+def _replace(content: bytes, hits: Sequence[PatternMatch]) -> tuple[bytes, list[_Seam]]:
+    """The content with placeholders, and their seams. Two different secrets of one kind get two
+    names."""
     names: dict[tuple[str, bytes], bytes] = {}
-    told: dict[str, int] = {}
+    counts: dict[str, int] = {}
     pieces: list[bytes] = []
     seams: list[_Seam] = []
     at = size = 0
@@ -203,8 +196,8 @@ def _replaced(content: bytes, hits: Sequence[PatternMatch]) -> tuple[bytes, list
         secret = content[hit.start : hit.end]
         name = names.get((hit.kind, secret))
         if name is None:
-            told[hit.kind] = told.get(hit.kind, 0) + 1
-            nth = f"-{told[hit.kind]}" if told[hit.kind] > 1 else ""
+            counts[hit.kind] = counts.get(hit.kind, 0) + 1
+            nth = f"-{counts[hit.kind]}" if counts[hit.kind] > 1 else ""
             name = names[hit.kind, secret] = f"[secret:{hit.kind}{nth}]".encode()
         shown = name + bytes(byte for byte in secret if byte in b"\r\n")
         start = size + hit.start - at
@@ -217,8 +210,8 @@ def _replaced(content: bytes, hits: Sequence[PatternMatch]) -> tuple[bytes, list
 
 
 def _in_original(hit: PatternMatch, seams: Sequence[_Seam]) -> PatternMatch:
-    """A secret of sealed bytes where it stands in the bytes they were made from; a placeholder that
-    it touches is part of it."""
+    """A match in sealed bytes, at its place in the original; a placeholder that it touches is part
+    of it."""
     first = bisect_right(seams, hit.start, key=lambda seam: seam.end)
     behind = bisect_left(seams, hit.end, key=lambda seam: seam.start)
     start, end = hit.start + _shift(seams, first), hit.end + _shift(seams, behind)
@@ -231,12 +224,12 @@ def _in_original(hit: PatternMatch, seams: Sequence[_Seam]) -> PatternMatch:
 
 
 def _shift(seams: Sequence[_Seam], count: int) -> int:
-    """How far the original is ahead of the sealed bytes behind so many placeholders."""
+    """Offset from sealed to original bytes after `count` placeholders."""
     return seams[count - 1].hit.end - seams[count - 1].end if count else 0
 
 
 def _in_characters(content: bytes, hits: Sequence[PatternMatch]) -> Iterator[SecretMatch]:
-    """Secrets are ASCII; what stands between them need not be."""
+    """The matches in characters: secrets are ASCII, the text between them need not be."""
     at = characters = 0
     for start, end, kind in hits:
         characters += len(content[at:start].decode("utf-8", "surrogatepass"))
@@ -245,15 +238,13 @@ def _in_characters(content: bytes, hits: Sequence[PatternMatch]) -> Iterator[Sec
         at = end
 
 
-# what an automaton may take; with RE2's usual 8 MB it was thrown away and built anew on dense text
+# limit of an automaton; with RE2's default 8 MB it was discarded and rebuilt on dense text
 MEMORY = 64 << 20
 
-_SHORTEST_KNOWN, _LONGEST_KNOWN = (
-    8,
-    256,
-)  # characters; a shorter one could be part of any word, and a longer one has a shape of its own
-_HEAD_LENGTH = 16  # characters with which a longer one is recognised, so that a clipped one is, too
-_MOST_KNOWN = 2000  # what is looked for at once; the longest ones
+# characters; a shorter secret could be part of any word, and a longer one has a shape of its own
+_SHORTEST_KNOWN, _LONGEST_KNOWN = 8, 256
+_HEAD_LENGTH = 16  # first characters that identify a longer one, so that a clipped one is found too
+_MOST_KNOWN = 2000  # secrets searched at once; the longest ones
 
 
 class PatternMatch(NamedTuple):
@@ -265,7 +256,7 @@ class PatternMatch(NamedTuple):
 
 
 class KnownSecrets:
-    """Secrets and their kinds. They are kept in memory alone, and not shown."""
+    """Secrets and their kinds. They are kept in memory only, and never shown."""
 
     def __init__(self, kinds: Mapping[bytes, str]) -> None:
         fit = sorted(
@@ -290,13 +281,16 @@ class KnownSecrets:
         for match in self._finder.finditer(content):
             start = match.start()
             secret, shared = max(
-                ((each, _shared(each, content, start)) for each in self._by_head[match.group()]),
+                (
+                    (each, _shared_length(each, content, start))
+                    for each in self._by_head[match.group()]
+                ),
                 key=lambda found: found[1],
             )
             yield PatternMatch(start, start + shared, self._kinds[secret])
 
     def has_part(self, word: str) -> bool:
-        """Is this word, long enough to tell anything, a part of one of them?"""
+        """True if this word is long enough to matter and part of one of the secrets."""
         return (
             len(word) >= _SHORTEST_KNOWN - 2
             and word.lower().encode("utf-8", "surrogatepass") in self._parts
@@ -304,19 +298,20 @@ class KnownSecrets:
 
 
 def _pieces(secret: bytes) -> Iterator[bytes]:
-    """A secret of one line, or the lines of a block of them that are nothing but secret: not
-    `-----BEGIN`, nor `Version: 2`."""
+    """A secret of one line, or the lines of a block that are secret throughout: not `-----BEGIN`,
+    nor `Version: 2`."""
     lines = [line.strip(b" \t\"'+") for line in _LINE_ENDS.split(secret)]
     return (
         line for line in lines if len(lines) == 1 or not (line.startswith(b"-") or b" " in line)
     )
 
 
-_LINE_ENDS = re.compile(rb"(?:[\r\n]|\\{1,31}[nr])+")  # in JSON they are written out
+_LINE_ENDS = re.compile(rb"(?:[\r\n]|\\{1,31}[nr])+")  # JSON escapes them
 
 
 def _alternatives(heads: Mapping[bytes, object]) -> re2._Regexp:
-    """The longest first: of two that begin alike the whole of the longer one is meant."""
+    """A pattern for all heads, the longest first: of two with the same beginning the longer one
+    matches."""
     options = re2.Options()
     options.max_mem = MEMORY
     options.encoding = re2.Options.Encoding.LATIN1
@@ -325,8 +320,8 @@ def _alternatives(heads: Mapping[bytes, object]) -> re2._Regexp:
     return re2._Regexp(pattern, options)  # noqa: SLF001 - `compile` would keep the pattern, and it is made of secrets
 
 
-def _shared(secret: bytes, content: bytes, start: int) -> int:
-    """How many bytes of the secret stand here."""
+def _shared_length(secret: bytes, content: bytes, start: int) -> int:
+    """Number of leading bytes of the secret that are here."""
     here = content[start : start + len(secret)]
     if here == secret:
         return len(secret)

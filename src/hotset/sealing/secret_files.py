@@ -1,4 +1,4 @@
-"""Files that are credentials by their name: they are never read."""
+"""Recognizes credential files by name; they are never read."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ _HARMLESS = re.compile(
     r"[._-](example|sample|template|tmpl|dist|defaults?|schema|in)$|\.(md|rst|pub|py|pyi|js|"
     r"ts|tsx|go|rs|java|kt|rb|php|cs|c|h|html)$"
 )
-"""What shows how a credential file looks, or is about one; public halves of keys."""
+"""Examples and descriptions of credential files; public halves of keys."""
 
 _BACKUP = re.compile(
     r"(?:~|\.(?:bak|bk|bkp|backup|old|orig|save|saved|copy|prev|tmp|rej|disabled|sw[a-p]|"
     r"[0-9]{1,3}|(?:19|20)[0-9]{6}))+$"
 )
-"""What editors, tools and people put behind the name of a file that they keep beside the one they
-change."""
+"""Suffixes of backup copies."""
 
 _FILES: tuple[tuple[str, str], ...] = (
     (
@@ -113,15 +112,15 @@ _SYSTEM_FILES = (
     frozenset({"shadow", "gshadow", "shadow-", "master.passwd", "sam"}),
 )
 _SYSTEM_FOLDERS = frozenset({"etc", "config"})
-"""Words that name a system's file only in a system's folder."""
+"""Folders in which these words name a system's file."""
 
 _FOLDERS = frozenset({".ssh", ".gnupg", ".password-store"})
 _PLAIN_IN_FOLDERS = frozenset({"config", "known_hosts", "known_hosts.old", "authorized_keys"})
 
 
 def secret_file(path: str) -> str | None:
-    """Why this is a credential file; None where its name does not say so. Upper and lower case, `/`
-    and `\\` are alike."""
+    """Why this is a credential file; None if its name does not say so. Case and the kind of slash
+    are ignored."""
     parts = [part for part in _SEPARATORS.split(path.casefold().rstrip("/\\ .\0")) if part]
     if not parts:
         return None
@@ -134,8 +133,8 @@ def secret_file(path: str) -> str | None:
 
 
 def _without_backup(name: str) -> tuple[str, ...]:
-    """The name, and those of what it is a copy of: vim's `.name.swp` has a dot before it that may
-    be part of the name."""
+    """The name, and the names of what it may be a copy of: vim's `.name.swp` has a dot that may be
+    part of the name."""
     plain = _BACKUP.sub("", name.removeprefix(".#").strip("#"))
     if not plain or plain == name:
         return (name,)
@@ -156,7 +155,8 @@ _SEPARATORS = re.compile(r"[/\\]+")
 
 @cache
 def _patterns() -> re.Pattern[str]:
-    """All of them as one, over a file's name with its folder's; which group matched tells why."""
+    """All patterns as one, over a file's name with its folder; the matching group gives the
+    reason."""
     whys = []
     for place, (_, names) in enumerate(_FILES):
         globs = (name if "/" in name else f"*/{name}" for name in names.split())

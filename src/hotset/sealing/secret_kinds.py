@@ -1,8 +1,9 @@
-"""The kinds of secrets: how each begins, how the whole of it is told, and what speaks against it.
+"""The kinds of secrets: how each begins, the pattern of the whole, and the check against false
+matches.
 
-Every `head` is of bounded length, and so is what `whole` looks at: the time for a text grows with
-its length and with nothing else. Text may stand inside JSON inside JSON: a line end may be written
-`\\n`, and a quote may have backslashes before it.
+Every `head` has bounded length, and so has what `whole` reads: the time is linear in the text's
+length. Text may be inside JSON inside JSON: a line end may be written `\\n`, and a quote may have
+backslashes before it.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from hotset.sealing import doubts
 class SecretKind:
     name: str | Callable[[re.Match[bytes]], str]
     head: bytes
-    """For RE2, which looks for all heads at once: where a secret of this kind may begin."""
+    """For RE2, which searches all heads at once: where a secret of this kind may begin."""
     whole: bytes
-    """The whole of it from there; its group `secret` is what must not be seen."""
+    """The whole secret from there; its group `secret` is what must be hidden."""
     begins: frozenset[int]
     """The bytes with which a head can begin."""
     holds: Callable[[re.Match[bytes]], bool]
     by_name: bool = False
-    """Told by what stands before it: a token that has a shape of its own is of its own kind."""
+    """Recognized by the text before it; a token with a shape of its own keeps its own kind."""
     wraps: bool = False
-    """Base64, and a secret only if what it says has one."""
+    """Base64, and a secret only if the decoded text contains one."""
 
 
 _EDGE = rb"(?:\b|\\[nrtbf]|%[0-9A-Fa-f]{2})"
-"""A token begins at a word's edge. In JSON and in URLs the letters of an escape are no part of the
-word behind it."""
+"""A token begins at a word boundary. In JSON and URLs the letters of an escape are not part of the
+next word."""
 
 _EDGE_BYTES = frozenset(b"\\%")
 _QUOTE = rb"\\{0,31}[\"'`]"
 
 
 def _is_shaped(match: re.Match[bytes]) -> bool:
-    return doubts.shaped(match["secret"])
+    return doubts.is_real_token(match["secret"])
 
 
 def _token(
     name: str, prefix: bytes, alphabet: bytes, least: int, *, most: int = 512, begins: bytes = b""
 ) -> SecretKind:
-    """A token that begins with a prefix of its own and ends where its alphabet does."""
+    """A token that begins with its own prefix and ends where its alphabet does."""
     some = rb"[" + alphabet + rb"]"
     return SecretKind(
         name,
@@ -145,8 +146,7 @@ _END = rb"-----END (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 
 
 def _has_body(match: re.Match[bytes]) -> bool:
-    """A pattern, or a word about keys, has no body; a key that was cut off has the beginning of
-    one."""
+    """True if a key follows, maybe cut off; patterns and mentions of keys have no body."""
     body = re.sub(rb"-----[A-Z ]*-----|[^A-Za-z0-9+/]", b"", match[0])
     return len(body) >= 32 and doubts.entropy(body) > 3.5 and not _NO_BODY.search(match[0])
 
@@ -155,13 +155,15 @@ _NO_BODY = re.compile(rb"(?i:example)|\.\.\.|x{8}|X{8}")
 
 
 def _is_jwt(match: re.Match[bytes]) -> bool:
-    header = doubts.decoded(match["secret"].split(b".", 1)[0])
+    header = doubts.decode_base64(match["secret"].split(b".", 1)[0])
     return header is not None and header.startswith(b"{") and b'"' in header
 
 
-def _of_card(match: re.Match[bytes]) -> bool:
+def _is_card(match: re.Match[bytes]) -> bool:
     digits = re.sub(rb"[ -]", b"", match["secret"])
-    return doubts.luhn(digits) and len(set(digits)) > 4 and digits not in _KNOWN_CARDS
+    return (
+        doubts.has_valid_check_digit(digits) and len(set(digits)) > 4 and digits not in _KNOWN_CARDS
+    )
 
 
 _KNOWN_CARDS = frozenset(
@@ -177,14 +179,14 @@ _KNOWN_CARDS = frozenset(
 
 
 def _in_url(match: re.Match[bytes]) -> bool:
-    """A user's own word would do as a password; what every manual writes is none."""
+    """True for a password in a URL; an ordinary word counts, the words of manuals do not."""
     secret = match["secret"]
-    if doubts.stands_in(secret) or secret.lower() in _MANUALS or secret == match["user"]:
+    if doubts.is_placeholder(secret) or secret.lower() in _MANUALS or secret == match["user"]:
         return False
     if re.search(rb"[{}$<>()%]", secret) and not re.search(rb"%[0-9A-F]{2}", secret):
         return False
     if secret.isalpha() or secret.isdigit():
-        return len(secret) >= 12 or doubts.unlike_words(secret)
+        return len(secret) >= 12 or doubts.is_unlike_words(secret)
     return len(secret) >= 6
 
 
@@ -196,9 +198,9 @@ _MANUALS = frozenset(
 )
 
 
-def _credentials(match: re.Match[bytes]) -> bool:
-    """`user:password`, in base64."""
-    inner = doubts.decoded(match["secret"])
+def _is_basic_auth(match: re.Match[bytes]) -> bool:
+    """True for `user:password` in base64."""
+    inner = doubts.decode_base64(match["secret"])
     return inner is not None and b":" in inner[:128] and inner.isascii() and not _DULL.search(inner)
 
 
@@ -209,50 +211,49 @@ _DULL = re.compile(
 
 
 def _is_random(match: re.Match[bytes]) -> bool:
-    return doubts.random(match["secret"])
+    return doubts.looks_random(match["secret"])
 
 
 def _is_password(match: re.Match[bytes]) -> bool:
     secret = match["secret"]
     return (
-        doubts.random(secret)
-        or doubts.chosen(secret)
-        or (len(secret) >= _LEAST_MADE_UP and doubts.made_up(secret, quoted=True))
+        doubts.looks_random(secret)
+        or doubts.is_password(secret)
+        or (len(secret) >= _LEAST_MADE_UP and doubts.is_word_password(secret, quoted=True))
     )
 
 
-_LEAST_MADE_UP = 8  # characters of a password that has no symbol in it
+_LEAST_MADE_UP = 8  # characters of a password without a symbol
 
 
 def _is_bearer(match: re.Match[bytes]) -> bool:
     secret = match["secret"]
     mixed = len(secret) >= 20 and _MIXED.search(secret) is not None and b"." not in secret
-    return doubts.random(secret) or (mixed and not doubts.stands_in(secret))
+    return doubts.looks_random(secret) or (mixed and not doubts.is_placeholder(secret))
 
 
 _MIXED = re.compile(rb"[0-9].*[A-Za-z]|[A-Za-z].*[0-9]")
 
 
 def _has_random_part(match: re.Match[bytes]) -> bool:
-    """A part of the path was drawn by lot; what is called by words and numbers is a page."""
+    """True if a part of the path is random; a path of words and numbers is a page."""
     parts = re.split(rb"[/\\@]", match["secret"])
     return any(
-        len(part) >= _LEAST_IN_PATH and doubts.random(part) for part in parts
-    ) and not doubts.stands_in(match["secret"])
+        len(part) >= _LEAST_IN_PATH and doubts.looks_random(part) for part in parts
+    ) and not doubts.is_placeholder(match["secret"])
 
 
 _LEAST_IN_PATH = 16  # characters
 
 
 def _in_base64(prefixes: Iterable[bytes]) -> bytes:
-    """How texts begin in base64 that have one of these in them, wherever in its groups of three
-    bytes it stands."""
+    """A pattern for the beginnings of base64 texts with one of these prefixes, at any offset of its
+    three-byte groups."""
     heads = set()
     for prefix in prefixes:
         for before, first in ((0, 0), (1, 2), (2, 3)):
-            sure = (
-                8 * (before + len(prefix))
-            ) // 6  # characters that no byte behind the prefix changes
+            # characters that no byte after the prefix changes
+            sure = 8 * (before + len(prefix)) // 6
             head = base64.b64encode(b"\0" * before + prefix + b"\0\0")[first:sure]
             if len(head) >= _LEAST_HEAD:
                 heads.add(head)
@@ -395,13 +396,12 @@ _SHAPED = (
         _EDGE + rb"(?:4[0-9]{3}|5[1-5][0-9]{2}|6011)[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{4}\b",
         _EDGE + rb"(?P<secret>[456][0-9]{3}[ -][0-9]{4}[ -][0-9]{4}[ -][0-9]{4})(?![0-9-])",
         b"456\\%",
-        _of_card,
+        _is_card,
     ),
 )  # fmt: skip
 
 _BETWEEN = rb"(?:\\{1,31}[nrt]|\\{0,31}[\s\"',]){1,40}"
-"""Two words apart, on one line or on two, and where each line is a string of a list, as in a
-notebook."""
+"""Separates two words on one line, on two, or in a list of lines, as in a notebook."""
 
 _URL_TEXT = rb"[^\s:/@\"'<>\\`\x80-\xff]"
 _BY_PLACE = (
@@ -450,7 +450,7 @@ _BY_PLACE = (
         rb"(?i:basic)\s{1,4}[A-Za-z0-9+/]{8}",
         rb"(?i:basic)\s{1,4}(?P<secret>[A-Za-z0-9+/]{8,1024}={0,2})(?![A-Za-z0-9+/=])",
         b"bB",
-        _credentials,
+        _is_basic_auth,
         by_name=True,
     ),
     _kind(
@@ -489,7 +489,7 @@ _BY_PLACE = (
         (rb"\"auth\\{0,31}\"\s{0,4}:\s{0,4}\\{0,31}\"(?P<secret>[A-Za-z0-9+/]{8,4096}={0,2})"
             rb"(?=\\{0,31}\")"),
         b'"',
-        _credentials,
+        _is_basic_auth,
         by_name=True,
     ),
     _kind(
@@ -505,7 +505,7 @@ _BY_PLACE = (
         rb"(?:login|account)\s{1,8}[^\s]{1,64}?" + _BETWEEN + (rb"password\s{1,8}(?P<secret>"
             rb"[^\s\"'\\\x80-\xff]{6,256})"),
         b"la",
-        lambda match: not doubts.stands_in(match["secret"]) and not match["secret"].isalpha(),
+        lambda match: not doubts.is_placeholder(match["secret"]) and not match["secret"].isalpha(),
         by_name=True,
     ),
     _kind(
@@ -533,7 +533,7 @@ _BLOCK = (
     rb"[ ]{0,4}:[ ]{1,4}[|>][+-]?[0-9]?[+-]?[ ]{0,8}(?:\r?\n|(?:\\{1,31}r)?\\{1,31}n)(?:[ "
     rb"]|\\{1,31}t|\t){1,32}"
 )
-"""In YAML, where the value stands on the next line."""
+"""In YAML, a value on the next line."""
 
 _SIGN = (
     rb"(?:"
@@ -549,11 +549,11 @@ _SIGN = (
 """Between a name and its value in code, JSON, YAML, INI, XML, a shell, and in prose."""
 
 _CALL = rb"(?:" + _GAP + rb"[,(]" + _GAP + rb"|[ ]{1,4}value[ ]?=[ ]?)"
-"""The same where only a value in quotes is one: `define('DB_PASSWORD', '...')`,
-`setPassword('...')`, `<add key= value=>`."""
+"""The same for values that must be quoted: `define('DB_PASSWORD', '...')`, `setPassword('...')`,
+`<add key= value=>`."""
 
 _SEEN = rb"[!#-&(-\[\]-_a-~]"
-"""What a value is made of, whatever quotes it stands in."""
+"""Characters of a value in any quotes."""
 
 _IN_DOUBLE, _IN_SINGLE = rb"[!#-\[\]-~]", rb"[!-&(-\[\]-~]"
 _BARE = rb"[!#%&*+./0-9:=?@A-Z^_a-z|~$-]"
@@ -568,7 +568,7 @@ _VALUE = (
 )  # fmt: skip
 
 
-def _named(match: re.Match[bytes]) -> str:
+def _kind_by_name(match: re.Match[bytes]) -> str:
     name = match["name"].lower()
     for word, kind in _KIND_OF_NAME:
         if word in name:
@@ -592,8 +592,8 @@ _KIND_OF_NAME = (
 
 
 def _is_assigned(match: re.Match[bytes]) -> bool:
-    """A name says that a secret follows. What was drawn by lot is one; what a person chose must be
-    called a password."""
+    """True if the value after a secret's name is one: a random value, or a chosen one if the name
+    says password."""
     secret = match["secret"]
     if (
         secret[:1] in b"=.&|"
@@ -601,11 +601,11 @@ def _is_assigned(match: re.Match[bytes]) -> bool:
         or match.string.startswith(b"[secret:", max(0, match.start() - 1))
     ):
         return False  # an operator, a look-up, an address, a placeholder of ours
-    if doubts.random(secret) or (
-        _PASSWORD.search(match["name"]) is not None and doubts.chosen(secret)
+    if doubts.looks_random(secret) or (
+        _PASSWORD.search(match["name"]) is not None and doubts.is_password(secret)
     ):
         return True
-    return _PLAIN_PASSWORD.fullmatch(match["name"]) is not None and doubts.made_up(
+    return _PLAIN_PASSWORD.fullmatch(match["name"]) is not None and doubts.is_word_password(
         secret, quoted=match["quote"] is not None
     )
 
@@ -614,12 +614,12 @@ def _is_given(match: re.Match[bytes]) -> bool:
     return match["quote"] is not None and _is_assigned(match)
 
 
-def _is_told(match: re.Match[bytes]) -> bool:
+def _is_stated(match: re.Match[bytes]) -> bool:
     secret = match["secret"]
-    made_up = len(secret) >= _LEAST_MADE_UP and doubts.made_up(
+    made_up = len(secret) >= _LEAST_MADE_UP and doubts.is_word_password(
         secret, quoted=match["quote"] is not None
     )
-    return doubts.random(secret) or doubts.chosen(secret) or made_up
+    return doubts.looks_random(secret) or doubts.is_password(secret) or made_up
 
 
 _CALLED = (
@@ -627,7 +627,7 @@ _CALLED = (
     rb"]passe|contrasena)|[Cc]ontrase(?:\xc3\xb1|n\xcc\x83)a"
     rb"|CONTRASE\xc3\x91A|\xe5\xaf\x86(?:\xe7\xa0\x81|\xe7\xa2\xbc)|\xe5\x8f\xa3\xe4\xbb\xa4)"
 )
-"""What a password is called in English, German, Spanish, French and Chinese."""
+"""Words for password in English, German, Spanish, French and Chinese."""
 _CALLED_BEGIN = b"pPkKcCmM\xe5"
 _IS = (
     rb"(?:[ ](?i:is|was|ist|war|lautet|es|era|est)[ :]{1,3}"
@@ -645,12 +645,12 @@ _PLAIN_PASSWORD = re.compile(
     rb"through|fd|expir|strength|context|hasher|generator|ref|from|var|env|secret)[a-z0-9_."
     rb"-]{1,24})"
 )
-"""A name that calls its value a password, not a thing that passwords have: `DB_PASSWORD_PROD`, not
+"""A name whose value is a password, not a property of passwords: `DB_PASSWORD_PROD`, not
 `password_policy`."""
 _CLOSE = rb"(?:" + _QUOTE + rb")?\]?"
 _ASSIGNED = (
     _kind(
-        _named,
+        _kind_by_name,
         _NAMES + _REST + _CLOSE + _SIGN + rb"(?:[bBfrRu]{0,2}" + _QUOTE + rb")?" + _SEEN + rb"{8}",
         rb"(?P<name>" + _NAMES + _REST + rb")" + _CLOSE + _SIGN + _VALUE,
         _NAMES_BEGIN,
@@ -658,7 +658,7 @@ _ASSIGNED = (
         by_name=True,
     ),
     _kind(
-        _named,
+        _kind_by_name,
         _NAMES + _REST + _CLOSE + _CALL + _QUOTE + _SEEN + rb"{8}",
         rb"(?P<name>" + _NAMES + _REST + rb")" + _CLOSE + _CALL + _VALUE,
         _NAMES_BEGIN,
@@ -666,7 +666,7 @@ _ASSIGNED = (
         by_name=True,
     ),
     _kind(
-        _named,
+        _kind_by_name,
         rb"--[a-z-]{0,24}(?:password|passwd|token|secret|key)[ ]{1,2}(?:"
         + _QUOTE
         + rb")?"
@@ -684,7 +684,7 @@ _ASSIGNED = (
         rb"(?P<secret>[!#-&(-+\--\[\]-_a-~]{5,255}[A-Za-z0-9!#$%&*+=@^_~-])(?=[\s\"'`\\,;.:!?)"
         rb"\x80-\xff]|$)",
         _CALLED_BEGIN,
-        _is_told,
+        _is_stated,
         by_name=True,
     ),
     _kind(
@@ -702,4 +702,4 @@ _ASSIGNED = (
 )
 
 KINDS: tuple[SecretKind, ...] = (*_TOKENS, *_SHAPED, *_BY_PLACE, *_ASSIGNED)
-"""Those that a shape tells come first: at one place the first that holds is the one."""
+"""Kinds recognized by shape come first: at each place the first match wins."""

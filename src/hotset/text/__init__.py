@@ -1,2 +1,2 @@
-"""What words, sentences and definitions a text has: one routine for each question, for all rooms.
-Pure."""
+"""Words, sentences and definitions of a text: one routine for each question, shared by all
+packages. Pure."""

@@ -1,9 +1,8 @@
-"""Characters that hide something, or that look like others: where a text has them, and the text
-with them made visible. Pure.
+"""Characters that hide something or look like others: finds them, and makes them visible. Pure.
 
 A person approves what they can see; a model reads what is there. Scripts that need joiners and
-marks, emoji and flags may use them; everything else that is invisible, or changes the order of what
-is shown, is reported.
+marks, emoji and flags may use them; everything else that is invisible, or reorders what is shown,
+is reported.
 """
 
 from __future__ import annotations
@@ -21,29 +20,27 @@ _LINE = "\n\r\t"
 _FLAGS = re.compile(
     "\U0001f3f4(?:\U000e0067\U000e0062)(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
 )
-"""England, Scotland and Wales: the only flags that are spelt with tags."""
+"""England, Scotland and Wales: the only flags spelt with tags."""
 
 _UNSEEN = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Letters, marks and signs that show nothing, beside the categories that never do."""
 _SPACES = frozenset("\u1680\u205f") | {chr(code) for code in range(0x2000, 0x200B)}
-"""Spaces that no keyboard types. The no-break, narrow and ideographic ones occur in honest texts
-and hide nothing."""
+"""Spaces that no keyboard types. No-break, narrow and ideographic spaces occur in honest texts and
+hide nothing."""
 _NEVER_SHOWN = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 _DIRECTIONS = frozenset("\u200e\u200f\u061c")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 _IDEOGRAPHS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _MARKED = re.compile("[0-9#*\u203c\u2049\u2139\u24c2\u3030\u303d\u3297\u3299]")
-"""What an emoji's variation selector may follow although it is no symbol."""
+"""Characters besides symbols that an emoji's variation selector may follow."""
 _BLANK_RUN = re2.compile(r"[ \t\x{a0}\x{3000}]{200}\s*\S|(?:\r?\n[ \t]*){30}\s*\S")
-"""So much emptiness that what comes behind it is outside of what a dialog shows."""
-_PILE = (
-    6  # marks on one letter: Tibetan and Thai need fewer, and text that is scrawled over has more
-)
+"""So much white space that the text after it is outside of what a dialog shows."""
+_PILE = 6  # marks on one letter: Tibetan and Thai need fewer, obscured text has more
 
 _WORD = re.compile(r"[^\W\d_]+")
 _DRESSED = re.compile("[\U0001d400-\U0001d7ff]{2,}|[\u24b6-\u24e9\U0001f130-\U0001f189]{3,}")
-"""Words in mathematical or circled letters: a person reads them, and no search finds them."""
+"""Words in mathematical or circled letters: people can read them, but no search finds them."""
 _WIDE = re.compile("[\uff21-\uff3a\uff41-\uff5a]{2,}")
 
 _ALIKE = {
@@ -53,9 +50,9 @@ _ALIKE = {
     **dict(zip("αγικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ayikvoptuxwabezhikmnoptyx", strict=True)),
     **dict(zip("ոսօցհᎪᏴᏟᎠᎬᏀᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ", "nuoghabcdeghjklmprstvwz", strict=True)),  # noqa: RUF001
 }
-"""Letters of Cyrillic, Greek, Armenian and Cherokee that are drawn like a Latin one."""
+"""Cyrillic, Greek, Armenian and Cherokee letters that look like a Latin one."""
 _ALIKE_IN_NAMES = str.maketrans("ıɩi1|ɑɡ05$", "lllllagoss")  # noqa: RUF001
-"""Hard to distinguish in a name at a glance; in a text they are all honest."""
+"""Hard to distinguish in a name at a glance; harmless in a text."""
 
 _SQUEEZED_OUT = b" \t\r\n\x0b\x0c\x00`'\"*\\>"
 _TO_SMALL = bytes.maketrans(bytes(range(65, 91)), bytes(range(97, 123)))
@@ -70,43 +67,43 @@ _DISGUISE = re.compile(
 
 
 def hidden(text: str) -> tuple[str, ...]:
-    """The invisible characters of a text, by kind: empty for nearly every text."""
+    """Descriptions of the invisible characters in a text: empty for nearly every text."""
     if _PLAIN.match(text):
         return _emptiness(text)
     unseen = [text[at] for at in _unseen(text)]
-    told = tuple(
+    found = tuple(
         f"invisible character U+{ord(each):04X} {_name(each)}" for each in dict.fromkeys(unseen)
     )
-    return (*_shortened(told, len(unseen)), *_piles(text), *_emptiness(text))
+    return (*_shorten_list(found, len(unseen)), *_piles(text), *_emptiness(text))
 
 
 def lookalikes(text: str) -> tuple[str, ...]:
-    """Words that are not in the letters they seem to be in."""
+    """Descriptions of words written in letters that look like others."""
     if text.isascii():
         return ()
-    told = [
+    found = [
         f"{word[:40]!r} mixes letters of several scripts that look alike"
         for word in _WORD.findall(text)
         if _is_mixed(word)
     ]
-    told += [
+    found += [
         f"{word.group()[:40]!r} is written in letters that are made for formulas"
         for word in _DRESSED.finditer(text)
     ]
     if not _IDEOGRAPHS.search(text):  # between ideographs wide letters are the usual ones
-        told += [
+        found += [
             f"{word.group()[:40]!r} is written in wide letters" for word in _WIDE.finditer(text)
         ]
-    told += [
+    found += [
         f"{word[:40]!r} is written in letters that look like Latin ones"
-        for word in _disguised(text)
+        for word in _disguised_words(text)
     ]
-    return _shortened(tuple(dict.fromkeys(told)), len(told))
+    return _shorten_list(tuple(dict.fromkeys(found)), len(found))
 
 
 def visible(text: str) -> str:
-    """For a person, on any terminal: what cannot be seen, or would turn the order or colour of the
-    rest, is named instead."""
+    """The text for a person: characters that are invisible, or change order or colour, by code
+    point."""
     if _PLAIN.match(text):
         return text.replace("\r", "⟨U+000D⟩") if "\r" in text else text
     unseen = set(_unseen(text))
@@ -118,9 +115,8 @@ def visible(text: str) -> str:
     )
 
 
-def marked(text: str) -> tuple[str, int]:
-    """For a model: a mark in place of each character that cannot be seen, all others where they
-    are; and how many there were."""
+def mark_invisible(text: str) -> tuple[str, int]:
+    """The text for a model, with a mark in place of each invisible character, and their number."""
     if _PLAIN.match(text):
         return text, 0
     unseen = set(_unseen(text))
@@ -128,7 +124,7 @@ def marked(text: str) -> tuple[str, int]:
 
 
 def skeleton(name: str) -> str:
-    """Two names with one skeleton look alike."""
+    """A normal form of a name: two names with the same one look alike."""
     plain = (
         name
         if name.isascii()
@@ -137,24 +133,24 @@ def skeleton(name: str) -> str:
     return plain.casefold().translate(_ALIKE_IN_NAMES).replace("rn", "m").replace("vv", "w")
 
 
-def folded(text: str) -> str:
-    """A text as plain lower-case letters and single spaces: what was hidden or disguised in it can
-    be searched for."""
+def fold_text(text: str) -> str:
+    """The text in plain lower-case letters and single spaces, with hidden and disguised text
+    searchable."""
     if not _PLAIN.match(text):
         text = _latin(
-            _untagged(text)
+            _tag_text(text)
             + "".join(each for each in text if each.isspace() or not _shows_nothing(each))
         )
     return " ".join(text.split()).lower()
 
 
-def squeezed(content: bytes) -> bytes:
-    """In small letters, without spaces, quotes and what cannot be seen: what is the same to a
-    reader is the same here."""
+def squeeze(content: bytes) -> bytes:
+    """The text in lower case without spaces, quotes and invisible characters: equal for texts that
+    look the same."""
     if b"\\" in content:
-        content = _unescaped(content)
+        content = _unescape(content)
     if not content.isascii():
-        content = _undisguised(content)
+        content = _undisguise(content)
     return content.translate(_TO_SMALL, _SQUEEZED_OUT)
 
 
@@ -162,8 +158,8 @@ def _latin(text: str) -> str:
     return "".join(_ALIKE.get(each, each) for each in unicodedata.normalize("NFKC", text))
 
 
-def _unescaped(content: bytes) -> bytes:
-    """As JSON would be read: most tools answer in it."""
+def _unescape(content: bytes) -> bytes:
+    """The content with JSON escapes decoded: most tools answer in JSON."""
     for escape in (b"\\n", b"\\r", b"\\t"):
         content = content.replace(escape, b"")
     if b"\\u" in content:
@@ -173,23 +169,25 @@ def _unescaped(content: bytes) -> bytes:
     return content
 
 
-def _undisguised(content: bytes) -> bytes:
-    """Letters that look like others are those others, and what shows nothing is gone."""
+def _undisguise(content: bytes) -> bytes:
+    """The content with look-alike letters replaced and invisible characters removed."""
     text = content.decode("utf-8", "replace")
     if _DISGUISE.search(text):
         text = unicodedata.normalize("NFKC", text)
-        text = "\n".join(folded(line) if not line.isascii() else line for line in text.split("\n"))
+        text = "\n".join(
+            fold_text(line) if not line.isascii() else line for line in text.split("\n")
+        )
     return _UNSEEN_BYTES.sub(b"", text.encode("utf-8", "replace"))
 
 
-def _untagged(text: str) -> str:
-    """What is spelt in tag characters, which mirror ASCII, in front of the text."""
+def _tag_text(text: str) -> str:
+    """The text spelt in tag characters, which mirror ASCII, with a space behind it."""
     spelt = "".join(chr(ord(each) - 0xE0000) for each in text if 0xE0020 <= ord(each) <= 0xE007E)
     return f"{spelt} " if spelt else ""
 
 
 def _unseen(text: str) -> Iterator[int]:
-    """The places of what shows nothing and has no business there."""
+    """Indexes of invisible characters that the text does not need."""
     flags = {at for flag in _FLAGS.finditer(text) for at in range(*flag.span())}
     turns = _RIGHT_TO_LEFT.search(text) is not None
     for at, each in enumerate(text):
@@ -210,7 +208,7 @@ def _shows_nothing(each: str) -> bool:
 
 
 def _belongs(text: str, at: int, *, turns: bool) -> bool:
-    """The script or the emoji around it needs it."""
+    """True if the script or the emoji around it needs it."""
     each, before = text[at], text[at - 1] if at else ""
     if each in _DIRECTIONS:
         return turns
@@ -231,7 +229,7 @@ def _belongs(text: str, at: int, *, turns: bool) -> bool:
 
 
 def _needs_joiners(letter: str) -> bool:
-    """Arabic, Indic and their neighbours: joiners change how words are written there."""
+    """True for Arabic, Indic and related scripts, in which joiners change the writing."""
     return "\u0600" <= letter <= "\u10ff" and unicodedata.category(letter)[0] in "LM"
 
 
@@ -243,9 +241,9 @@ def _is_mixed(word: str) -> bool:
     return any(each in _ALIKE for each in word) and any(each.isascii() for each in word)
 
 
-def _disguised(text: str) -> Iterator[str]:
-    """Words of nothing but look-alikes, in a text that is otherwise Latin: in a Russian or Greek
-    one they are words."""
+def _disguised_words(text: str) -> Iterator[str]:
+    """Words of look-alikes only, in a text that is otherwise Latin: in Russian or Greek they are
+    words."""
     words = [word for word in _WORD.findall(text) if not word.isascii()]
     if any(each not in _ALIKE and _is_of_their_scripts(each) for word in words for each in word):
         return
@@ -269,9 +267,9 @@ def _emptiness(text: str) -> tuple[str, ...]:
     return ("text behind a long run of empty space",) if _BLANK_RUN.search(text) else ()
 
 
-def _shortened(told: tuple[str, ...], times: int) -> tuple[str, ...]:
+def _shorten_list(items: tuple[str, ...], times: int) -> tuple[str, ...]:
     most = 3
-    return told if len(told) <= most else (*told[:most], f"and {times - most} more of that kind")
+    return items if len(items) <= most else (*items[:most], f"and {times - most} more of that kind")
 
 
 def _name(each: str) -> str:

@@ -1,5 +1,5 @@
-"""Bytes of a text file as characters: UTF-8 as a rule, else the coding that it declares, else a
-Western European one."""
+"""Decodes the bytes of a text file: UTF-8, else the declared encoding, else a Western European
+one."""
 
 from __future__ import annotations
 
@@ -12,32 +12,29 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# the share of characters that may be no UTF-8 where there are control characters too: a picture has
-# more
+# share of invalid UTF-8 allowed in a file with control characters: an image has more
 _MOST_BROKEN = 0.05
-# the same in a file without control characters: more letters with accents than that no language has
+# the same for a file without control characters: no language has more accented letters
 _MOST_FOREIGN = 0.3
 _CONTROL = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _DECLARED = (
-    re.compile(
-        rb"\A(?:[^\n]*\n)?[^\n]{0,200}?coding[:=][ \t]*[\"']?([-\w.]+)"
-    ),  # Python, Emacs, vim: the first two lines
+    # Python, Emacs, vim: the first two lines
+    re.compile(rb"\A(?:[^\n]*\n)?[^\n]{0,200}?coding[:=][ \t]*[\"']?([-\w.]+)"),
     re.compile(rb"\A\s*<\?xml[^>]{0,200}?encoding=[\"']([-\w.]+)"),
     re.compile(rb"(?i)\A[\s\S]{0,1000}?<meta[^>]{0,200}?charset=[\"']?([-\w.]+)"),
     re.compile(rb"\A@charset [\"']([-\w.]+)"),
 )
 _OF_BYTES = re.compile(r"iso8859|cp\d|koi8|kz1048|ptcp|tis|mac|shift_jis|euc_|gb|big5|johab")
-"""Codings in which every byte of ASCII is itself and a line end is a line end: lines keep their
-numbers."""
+"""Encodings in which ASCII bytes and line ends are unchanged, so that lines keep their numbers."""
 
 _LINE_ENDS = re.compile(r"\r\n?")
-# what whoever writes Latin-1 means: its quotation marks stand where Latin-1 has nothing
+# what is usually meant by Latin-1: it has quotation marks where Latin-1 has nothing
 _WESTERN = "cp1252"
 _AS_WESTERN = "hotset-western"
 
 
 def decode(data: bytes) -> str | None:
-    """Text with `\\n` behind each line; None where it is no text."""
+    """The text with `\\n` after each line; None if it is not text."""
     text = _characters(data)
     return None if text is None else _LINE_ENDS.sub("\n", text)
 
@@ -56,7 +53,7 @@ def _characters(data: bytes) -> str | None:
 
 
 def _not_utf8(data: bytes) -> str | None:
-    if (declared := _declared(data)) is not None:
+    if (declared := _declared_encoding(data)) is not None:
         text = data.decode(declared, "replace")
         if text.count("\ufffd") <= _MOST_BROKEN * len(text):
             return text
@@ -66,8 +63,8 @@ def _not_utf8(data: bytes) -> str | None:
     return data.decode("utf-8", _AS_WESTERN)
 
 
-def _declared(data: bytes) -> str | None:
-    """The coding that a file declares, if that is one of single bytes or of pairs."""
+def _declared_encoding(data: bytes) -> str | None:
+    """The encoding that a file declares, if it is a single-byte or double-byte one."""
     for pattern in _DECLARED:
         if found := pattern.search(data[:2000]):
             try:
@@ -82,7 +79,7 @@ def _declared(data: bytes) -> str | None:
 
 
 def _as_western(error: UnicodeError) -> tuple[str, int]:
-    """One byte that is not UTF-8; the bytes after it may be."""
+    """Error handler: decodes one invalid byte; the bytes after it may be valid."""
     assert isinstance(error, UnicodeDecodeError)
     byte = error.object[error.start : error.start + 1]
     return byte.decode(_WESTERN, "replace"), error.start + 1

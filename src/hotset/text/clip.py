@@ -10,12 +10,12 @@ _WHOLE_SENTENCE = re.compile(r"(?<=[^\W\d][.!?])\s|(?<=[)\"'][.!?])\s")
 
 
 def clip(text: str, most: int) -> str:
-    """At most `most` characters; the last one marks that something is left out."""
+    """At most `most` characters; the last one marks an omission."""
     return text if len(text) <= most else f"{text[: max(0, most - 1)]}…"
 
 
 def clip_prose(text: str, most: int) -> str:
-    """One line of at most `most` characters: whole sentences where one fits, else whole words."""
+    """One line of at most `most` characters: whole sentences if one fits, else whole words."""
     line = " ".join(text.split())
     if len(line) <= most:
         return line

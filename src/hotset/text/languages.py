@@ -1,4 +1,4 @@
-"""Which language a file is written in: by its name, then by its ending, then by its first line."""
+"""Detects the language of a file: by name, then extension, then first line."""
 
 from __future__ import annotations
 
@@ -7,27 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 TEXT = "text"
-"""What no grammar is known for."""
+"""Files without a known grammar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
     name: str
-    """As people call it; an entry's kind."""
+    """The common name; an entry's kind."""
     grammar: str = ""
     """Its name in tree-sitter; empty if its structure is read from lines alone."""
     comment: tuple[str, ...] = ()
-    """How a line begins that comments on, or decorates, what is below it."""
+    """Beginnings of lines that comment on or decorate what is below them."""
 
 
 _HASH = ("#",)
-_SLASHES = (
-    "//",
-    "/*",
-    "*",
-    "@",
-    "[",
-)  # attributes of C# and annotations of Java, Kotlin and TypeScript too
+# also attributes of C# and annotations of Java, Kotlin and TypeScript
+_SLASHES = ("//", "/*", "*", "@", "[")
 
 PLAIN = Language(TEXT)
 
@@ -164,11 +159,11 @@ _BY_PROGRAM = {
 _CPP_IN_A_HEADER = re.compile(
     r"^\s*(?:class\s+\w|namespace\b|template\s*<|public:|private:|using\s+\w)", re.MULTILINE
 )
-_LOOKED_AT = 20_000  # characters of a header in which C++ gives itself away
+_LOOKED_AT = 20_000  # characters of a header searched for signs of C++
 
 
 def language_of(path: str, text: str = "") -> Language:
-    """The language of a file. `text` decides where the name leaves it open."""
+    """The language of a file. `text` decides if the name is ambiguous."""
     name = path.rstrip("/").rpartition("/")[2].lower()
     named = _BY_NAME.get(name) or _BY_ENDING.get(name.rpartition(".")[2] if "." in name else "")
     if named is None and (shebang := _SHEBANG.match(text[:200])):

@@ -1,5 +1,4 @@
-"""What code defines, by its lines alone: in any language, without a grammar, linear in its
-length."""
+"""Finds definitions in code by its lines alone: any language, no grammar, linear time."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _DEFINITION = re.compile(
     """,  # noqa: E501
     re.VERBOSE,
 )
-_SAID = word_set(
+_SHOWN_KEYWORDS = word_set(
     "class interface type enum struct union trait impl module namespace mod object record "
     "protocol extension"
 )
@@ -50,18 +49,9 @@ _CLOSER = re.compile(
     r"[\])}>;,]+|end\b|\)\s*(?::|=>|->)|\}\s*(?:else|catch|finally|from\b)|(?:else|elif|"
     r"except|finally|rescue|ensure)\b"
 )
-_LEADS = (
-    "@",
-    "#",
-    "//",
-    "/*",
-    "*",
-    '"""',
-    "'''",
-    "--",
-    ";;",
-)  # lines that belong to the definition below them
-_TAIL = 200  # characters at the end of a line that tell whether a body opens there
+# beginnings of lines that belong to the definition below them
+_LEADS = ("@", "#", "//", "/*", "*", '"""', "'''", "--", ";;")
+_TAIL = 200  # characters at the end of a line that are searched for the opening of a body
 _HEAD_LINES = 6  # in which the body of a function opens
 _DEEPEST = 4
 
@@ -98,18 +88,18 @@ _TEXTS = re.compile(
 )
 _CLOSERS = re.compile(r"[})\]]|end\b|fi\b|done\b|esac\b")
 _ABOVE = re.compile(r"\s*(?:@|#\[|///|//|/\*\*|\*|#(?!\s*(?:include|define|if|endif)\b)|--)")
-_MOST_ABOVE = 30  # lines of decorators and comments that belong to what stands below them
-_HEADER = 40  # lines in which the arguments of a function end
-_LONGEST_LINE = 2000  # characters; what is longer was written by a machine
+_MOST_ABOVE = 30  # lines of decorators and comments that belong to the definition below
+_HEADER = 40  # lines within which the arguments of a function end
+_LONGEST_LINE = 2000  # characters; longer lines are generated
 _LONGEST_BODY = 5000  # lines
 _MOST_PLACES = 50  # definitions of one name
-_FARTHEST = 200  # lines up to the beginning of a function that a reader would want whole
+_FARTHEST = 200  # lines searched upwards for the beginning of a function
 _TAB = 8
 
 
 @dataclass(slots=True)
 class CodeBlock:
-    """A definition and what is indented below it."""
+    """A definition with what is indented below it."""
 
     first: int
     """Where it begins, with the comments and decorators above it."""
@@ -121,7 +111,7 @@ class CodeBlock:
 
 
 def outline(lines: Sequence[str]) -> list[CodeBlock]:
-    """Definitions, nested as their indentation nests them."""
+    """Definitions, nested by indentation."""
     roots: list[CodeBlock] = []
     open_: list[CodeBlock] = []
     lead: int | None = None
@@ -142,7 +132,7 @@ def outline(lines: Sequence[str]) -> list[CodeBlock]:
         if text.startswith(_LEADS):
             lead = index if lead is None else lead
             continue
-        if len(open_) < _DEEPEST and (name := _defined(lines, index, text, indent)):
+        if len(open_) < _DEEPEST and (name := _definition_name(lines, index, text, indent)):
             block = CodeBlock(index if lead is None else lead, index, indent, name)
             (open_[-1].inner if open_ else roots).append(block)
             open_.append(block)
@@ -153,7 +143,7 @@ def outline(lines: Sequence[str]) -> list[CodeBlock]:
 
 
 def flatten(blocks: Sequence[CodeBlock]) -> Iterator[CodeBlock]:
-    """Every block, outer ones in front of what they contain."""
+    """Every block, outer ones before what they contain."""
     for block in blocks:
         yield block
         yield from flatten(block.inner)
@@ -162,7 +152,7 @@ def flatten(blocks: Sequence[CodeBlock]) -> Iterator[CodeBlock]:
 def paragraphs(
     lines: Sequence[str], first: int, end: int, most: int, offset: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Stretches between empty lines, short ones together, long ones cut."""
+    """Stretches between empty lines: short ones are joined, long ones cut."""
     start, size = first, 0
     for index in range(first, end):
         length = len(lines[index]) + 1
@@ -177,8 +167,7 @@ def paragraphs(
 
 
 def find_definitions(lines: Sequence[str], typed: str) -> list[Span]:
-    """Where a name is defined: definitions before sections, sections before settings, the first
-    kind that is there."""
+    """Spans where a name is defined: as a definition, else as a section, else as a setting."""
     container, name = split_name(typed)
     outer = find_definitions(lines, container) if container else []
     for finds in _ways(name):
@@ -190,7 +179,7 @@ def find_definitions(lines: Sequence[str], typed: str) -> list[Span]:
 
 
 def definition_around(lines: Sequence[str], at: int) -> Span | None:
-    """The innermost definition that the line, from 1, is a part of."""
+    """The innermost definition that contains this line, from 1."""
     inner = _indent(lines[at - 1]) if lines[at - 1].strip() else None
     for above in range(at, max(0, at - _FARTHEST), -1):
         line = lines[above - 1]
@@ -210,18 +199,17 @@ def definition_around(lines: Sequence[str], at: int) -> Span | None:
 
 
 def defined_names(text: str) -> list[str]:
-    """Names that a word such as `class` or `const` introduces, in their order."""
+    """Names introduced by a word such as `class` or `const`, in order."""
     return _ANY_DEFINITION.findall(text)
 
 
 def headings(lines: Sequence[str]) -> list[str]:
-    """The titles of Markdown's headings."""
+    """The titles of Markdown headings."""
     return [found[2] for line in lines if (found := _HEADING.match(line))]
 
 
 def split_name(typed: str) -> tuple[str, str]:
-    """`Window.plan()`, `Window::plan`, `def plan` and `## Plan` as what contains it and its
-    name."""
+    """Container and name of `Window.plan()`, `Window::plan`, `def plan` or `## Plan`."""
     name = re.sub(r"\(.*$", "", typed.strip()).strip("`\"' :")
     name = re.sub(rf"^(?:async\s+)?(?:{_INTRODUCING})\s+", "", name)
     name = re.sub(r"^#+\s*", "", name)
@@ -229,7 +217,7 @@ def split_name(typed: str) -> tuple[str, str]:
     return (found[1], found[2]) if found and " " not in name else ("", name)
 
 
-def _defined(lines: Sequence[str], index: int, text: str, indent: int) -> str:
+def _definition_name(lines: Sequence[str], index: int, text: str, indent: int) -> str:
     """The name that a line defines, with its keyword; empty if it defines nothing."""
     found = _DEFINITION.match(text)
     if not found:
@@ -237,7 +225,7 @@ def _defined(lines: Sequence[str], index: int, text: str, indent: int) -> str:
     if found["name"]:
         return (
             f"{found['word']} {found['name']}"
-            if found["word"] in _SAID
+            if found["word"] in _SHOWN_KEYWORDS
             else found["name"].rstrip(":")
         )
     if found["bound"]:
@@ -253,8 +241,7 @@ def _defined(lines: Sequence[str], index: int, text: str, indent: int) -> str:
 
 
 def _opens_below(lines: Sequence[str], index: int) -> bool:
-    """Does a body in braces follow what looks like the head of a function? What has none, calls
-    it."""
+    """True if a body in braces follows what looks like the head of a function; a call has none."""
     for line in lines[index : index + _HEAD_LINES]:
         end = line[-_TAIL:].rstrip()
         if end.endswith(("{", "{}", "{ }")) or (end.endswith("}") and "{" in end):
@@ -265,7 +252,7 @@ def _opens_below(lines: Sequence[str], index: int) -> bool:
 
 
 _Finds = Callable[[Sequence[str]], list[int]]
-"""The lines, from 1, on which something begins."""
+"""Returns the lines, from 1, on which something begins."""
 
 
 def _ways(name: str) -> Iterator[_Finds]:
@@ -312,8 +299,8 @@ def _heads(line: str, name: str) -> bool:
 
 
 def _opens(lines: Sequence[str], at: int, called: re.Match[str] | None) -> bool:
-    """`name(...)` with a body behind its arguments: a method or a function of C's family; a call
-    has none."""
+    """True if `name(...)` has a body after its arguments: a C-style method or function; a call has
+    none."""
     if called is None or _NO_DEFINITION.match(called.string):
         return False
     depth = 0
@@ -330,7 +317,7 @@ def _opens(lines: Sequence[str], at: int, called: re.Match[str] | None) -> bool:
 
 
 def _plain(lines: Sequence[str], at: int, start: int) -> Iterator[str]:
-    """The lines of a header without texts and comments."""
+    """The lines of a header without strings and comments."""
     yield _without_texts(lines[at - 1][start:])
     for line in lines[at : at + _HEADER]:
         if line.strip():
@@ -369,7 +356,7 @@ def _last_of_section(lines: Sequence[str], at: int, level: int) -> int:
 
 
 def _first_above(lines: Sequence[str], at: int) -> int:
-    """Decorators, attributes and comments right above belong to it."""
+    """The first line of the decorators, attributes and comments right above."""
     first = at
     while first > 1 and at - first < _MOST_ABOVE and _ABOVE.match(lines[first - 2]):
         first -= 1
@@ -377,8 +364,8 @@ def _first_above(lines: Sequence[str], at: int) -> int:
 
 
 def _last_of_body(lines: Sequence[str], at: int) -> int:
-    """By indentation, which holds even if strings contain brackets; by brackets where a line breaks
-    the indentation."""
+    """The last line by indentation, which is right even if strings contain brackets; by brackets if
+    a line breaks the indentation."""
     by_brackets, header = _by_brackets(lines, at)
     by_indent, closed = _by_indent(lines, at, header)
     if closed or by_brackets is None:
@@ -387,8 +374,8 @@ def _last_of_body(lines: Sequence[str], at: int) -> int:
 
 
 def _by_brackets(lines: Sequence[str], at: int) -> tuple[int | None, int]:
-    """Where the brackets that the definition opens are closed (None: they open none, or the text
-    ends before), and where its arguments end."""
+    """The line on which the definition's brackets close (None if it opens none or they stay open),
+    and the line on which its arguments end."""
     depth, header, opened = 0, at, False
     for below in range(at, min(len(lines), at + _LONGEST_BODY) + 1):
         line = _without_texts(lines[below - 1])
@@ -405,14 +392,14 @@ def _by_brackets(lines: Sequence[str], at: int) -> tuple[int | None, int]:
 
 
 def _by_indent(lines: Sequence[str], at: int, header: int) -> tuple[int, bool]:
-    """The last line that is indented further, or closes it; and whether such a closing line was
+    """The last line that is indented further or closes the block, and whether a closing line was
     found."""
     margin = _indent(lines[at - 1])
     last, quoted = at, ""
     for below in range(at + 1, min(len(lines), at + _LONGEST_BODY) + 1):
         line = lines[below - 1]
         inside = bool(quoted)
-        quoted = _quoted(line, quoted)
+        quoted = _open_quotes(line, quoted)
         if not line.strip():
             continue
         goes_on = below <= header or line.lstrip().startswith(("{", "):", ") ->", ") {"))
@@ -421,13 +408,13 @@ def _by_indent(lines: Sequence[str], at: int, header: int) -> tuple[int, bool]:
         elif _indent(line) == margin and _CLOSERS.match(line.lstrip()):
             if not line.rstrip().endswith(("{", ":", "do", "then")):
                 return below, True
-            last = below  # `} else {` goes on
+            last = below  # `} else {` continues
         else:
             break
     return last, False
 
 
-def _quoted(line: str, quoted: str) -> str:
+def _open_quotes(line: str, quoted: str) -> str:
     """The triple quotes that are open after this line."""
     for marks in ('"""', "'''"):
         if quoted in ("", marks) and line.count(marks) % 2:

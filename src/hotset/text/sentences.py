@@ -1,4 +1,4 @@
-"""Where sentences end: in what people write, in what agents report, and in any script."""
+"""Splits text into sentences: of people, of agents' reports, and in any script."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-"""The space behind a sentence, within a line of plain text."""
+"""The space after a sentence, within a line of plain text."""
 
 _SHORTENED = r"(?<!\bSt\.)(?<!\bMr\.)(?<!\bMrs\.)(?<!\bDr\.)(?<!\bvs\.)(?<!\be\.g\.)(?<!\bi\.e\.)"
 _PROSE_END = re.compile(
@@ -27,19 +27,19 @@ def without_fences(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of what a person wrote, each in one line and without the mark of its list."""
+    """The sentences of a person's text, each in one line and without list markers."""
     found = (_one_line(part) for part in _PROSE_END.split(text) if part)
     return [bare for part in found if (bare := _LEADING.sub("", part, count=1).strip())]
 
 
 def report_sentences(text: str) -> Iterator[str]:
-    """The sentences of what an agent reports: a colon ends one, too, and code is left out."""
+    """The sentences of an agent's report: a colon also ends one, and code is left out."""
     for line in _FENCED.sub("\n", text).splitlines():
         yield from map(_one_line, _REPORT_END.split(_BULLET.sub("", line.strip())))
 
 
 def unique_sentences(text: str) -> list[str]:
-    """The sentences of a text in any script, each once: headings come again and again."""
+    """The sentences of a text in any script, each once: headings repeat."""
     return list(
         dict.fromkeys(bare for part in _ANY_END.split(text) if part and (bare := _one_line(part)))
     )

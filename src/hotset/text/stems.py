@@ -1,7 +1,7 @@
 """Words without their endings: rough, for English, and fast (under a microsecond a word).
 
-Snowball's stemmer takes 31 microseconds a word and 160 ms to import, and its stems are no
-beginnings of words (`query` becomes `queri`), so text cannot be searched for them.
+Snowball's stemmer takes 31 microseconds a word and 160 ms to import, and its stems are not prefixes
+of the words (`query` becomes `queri`), so text cannot be searched for them.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ _ADDS_ES = ("xes", "sses", "shes", "tches", "nches", "rches", "zzes")
 
 
 def stem(word: str) -> str:
-    """The beginning that other forms of the word share: a text is searched for words that begin
-    so."""
+    """The prefix that other forms of the word share: text is searched for words that begin with
+    it."""
     return _without(word, _ENDINGS, 4)
 
 
 def light_stem(word: str) -> str:
-    """The word without its inflection: for names of tools, where a wrong match costs an offer.
+    """The word without its inflection: for tool names, where a wrong match costs an offer.
 
-    With `root` in its place 118 of 108,000 pairs of a prompt and a tool are judged otherwise: the
-    right tool is offered to 1 prompt in 100 more, and of wrong offers there are 17 % more.
+    With `root` instead, 118 of 108,000 pairs of a prompt and a tool are judged differently: the
+    right tool is offered to 1 prompt in 100 more, and wrong offers increase by 17 %.
     """
     return _without(word, _INFLECTIONS, 3)
 
 
 def root(word: str) -> str:
-    """What `merge`, `merging`, `merged` and `merges` share, as `run` and `running` do.
+    """The common root of `merge`, `merging`, `merged` and `merges`, as of `run` and `running`.
 
-    For comparing statements: with `stem` or `light_stem`, `is running` and `runs` are two things.
+    For comparing statements: with `stem` or `light_stem`, `is running` and `runs` differ.
     """
     kept = _without(word, ("ies", *_INFLECTIONS), 3)
     if kept == word:
@@ -45,7 +45,7 @@ def root(word: str) -> str:
 
 
 def singular(word: str) -> str:
-    """A word of the language, fit to be shown. A name such as `test_dates` stays."""
+    """The singular, fit to be shown. A name such as `test_dates` is unchanged."""
     if len(word) <= 4 or not word.endswith("s") or word.endswith(_NO_PLURAL) or "_" in word:
         return word
     if word.endswith("ies") and word not in _KEEPS_IE:
@@ -54,7 +54,7 @@ def singular(word: str) -> str:
 
 
 def _without(word: str, endings: Sequence[str], least: int) -> str:
-    """The word without the first of the endings that leaves so many letters."""
+    """The word without the first ending that leaves at least `least` letters."""
     for ending in endings:
         if word.endswith(ending) and len(word) - len(ending) >= least:
             return word[: -len(ending)]

@@ -1,7 +1,7 @@
-"""Stop words: words that carry no meaning for a search, by the kind of search.
+"""Stop words: words without meaning for a search, by kind of search.
 
-One list for all would change what is sent: each was chosen, and most were measured, for its own
-question. They share `_EVERYWHERE` and stand together here.
+A single list would change what is sent: each was chosen, and most were measured, for its own
+question. All share `_EVERYWHERE`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUESTION = _EVERYWHERE | word_set("""
     over own please same show tell these those through too under until up use used using while
     whom
 """)
-"""Of a question about a page or a memory: they do not help to find its answer."""
+"""For a question about a page or a memory."""
 
 PAGE = _EVERYWHERE | word_set("""
     after async await before being between both class const def default done each elif else
@@ -29,24 +29,24 @@ PAGE = _EVERYWHERE | word_set("""
     none not null one only other out over pass raise return see self set shall true try two
     under use used using var yield
 """)
-"""Of a page, prose or code: no keywords of it."""
+"""For a page, prose or code: never among its keywords."""
 
 CALL = PAGE | word_set("""
     add bool change changes check code data file files first fix implement int line lines look
     name need needs now number object please read run string sure test tests type update value
     void want
 """)
-"""Of a call and the words before it: they do not show which lines of its result matter."""
+"""For a call and the words before it: they do not show which lines of its result matter."""
 
 CHAT = _EVERYWHERE | word_set("""
     able assist currently d don find get give hello help hi interested kindly know like ll look
     looking m make may might mine must need no not please provide re s shall show sure t tell
     thank thanks these those too try trying use used using ve want whom whose
 """)
-"""Polite phrases around a request: they occur in every question and distinguish none."""
+"""Polite phrases around a request, which occur in every question."""
 
 TOOL_PROMPT = CHAT - {"don", "mine"} | {"tool", "tools"}
-"""Of a prompt that is held against a tool's name and description."""
+"""For a prompt that is compared with a tool's name and description."""
 
 REQUEST = _EVERYWHERE | word_set("""
     able above actually add added adding after again already anything back because before being
@@ -63,16 +63,16 @@ REQUEST = _EVERYWHERE | word_set("""
     used using want wants way we'd we'll we're we've well what's whether while whole within
     without won't work works yes yet you'd you'll you're yours yourself
 """)
-"""Of a request to an agent, whatever it is about: no topic of it."""
+"""For a request to an agent: never a topic of it."""
 
 STATEMENT = _EVERYWHERE | word_set("""
     aren being d doesn don done isn lets ll m may might mine must ok okay ours over please re
     right s shall t these those too ve wasn whom whose won yes
 """)
-"""Of a statement: two that share only these say different things. Without `no` and `not`."""
+"""For a statement: two that share only these differ. Without `no` and `not`."""
 
 GLUE = word_set("""
     a also an and are as at be been by can could for from i in into is it its just my of on or
     our please should so that the these this those to was we were with would you your
 """)
-"""Words that a reader puts back; none of them turns a sentence into its contrary."""
+"""Words that a reader can restore; none of them negates a sentence."""

@@ -1,14 +1,14 @@
-"""Signs of an attack in a tool's texts, which an honest tool does not need: hidden characters,
+"""Signs of an attack in a tool's texts that an honest tool does not need: hidden characters,
 disguised words, orders to the model. Pure.
 
-Two weights. A *flag* keeps the tool from being used until a person has looked at it: characters
-that hide something, and words that reach for secrets, for another tool's behaviour, or for the
-person's back; of these no honest description was found that has one (tests/text/test_suspicion.py
-keeps the nearest misses). A *warning* is shown wherever a person looks at the tool: honest servers
-say such things too, only seldom.
+There are two weights. A *flag* blocks the tool until a person has reviewed it: characters that hide
+something, and words that reach for secrets, for another tool's behaviour, or behind the person's
+back; no honest description was found with one (tests/text/test_suspicion.py keeps the nearest
+misses). A *warning* is shown wherever a person looks at the tool: honest servers have such texts
+too, but rarely.
 
-No list of words stops somebody who writes new ones. That is what pins, namespaces, provenance and
-rules are for; this is the light that shows the known tricks.
+No word list stops an attacker who writes new words. Pins, namespaces, provenance and rules do that;
+this module shows the known tricks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 import re2
 
 from hotset.nouns.tool import Tool
-from hotset.text.characters import folded, hidden, lookalikes, skeleton
+from hotset.text.characters import fold_text, hidden, lookalikes, skeleton
 
 OUR_TOOLS = frozenset(
     {
@@ -40,7 +40,7 @@ OUR_TOOLS = frozenset(
 _OURS_ALIKE = {skeleton(ours): ours for ours in OUR_TOOLS}
 
 LONG = 10_000
-"""Characters of a description behind which a reader stops reading; the longest of 228 tools of 21
+"""Characters of a description beyond which people stop reading; the longest of 228 tools of 21
 public servers has 7,000."""
 
 _KEY_FILE = (
@@ -50,7 +50,7 @@ _KEY_FILE = (
     r"\.claude\.json)"
 )
 _CONFIG_FILE = rf"(?:{_KEY_FILE}|\.env\b|\bmcp\.json\b|\.codex/)"
-"""Places of keys that honest tools mention, too."""
+"""Places of keys that honest tools mention too."""
 _TAKES = r"\b(?:read|open|cat|load|fetch|get|access|collect|find|retrieve|extract|copy)\b"
 _GIVES = (
     r"\b(?:pass|send|include|attach|append|forward|upload|post|email|transmit|put|submit|"
@@ -70,8 +70,8 @@ _PRIVATE = (
 )
 
 _REACHED = rf"{_CONFIG_FILE}|\bto {_ADDRESS}"
-"""What the patterns that reach over a whole sentence reach for: they are slow, and tried where
-there is something."""
+"""Targets of the patterns that span a whole sentence: they are slow, and run only if a target is
+present."""
 _FAR_FLAGS = {
     "asks to take secrets and hand them on": (
         rf"{_TAKES}.{{0,80}}{_KEY_FILE}.{{0,200}}{_GIVES}",
@@ -138,9 +138,9 @@ _DIRECTIVE = re2.compile(
     r"|overrides?|also|then|always|must|never|do not|don'?t|stop)\W+(?:\w+\W+){0,4}$"
 )
 _IDENTIFIER = re2.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-]+[A-Za-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+")
-_NEAR = 80  # characters in front of a name in which somebody says what to do about it
+_NEAR = 80  # characters before a name that are searched for a directive
 _MOST_MENTIONS = 100
-_DEEPEST = 100  # a schema that is deeper is told as such; no honest one is
+_DEEPEST = 100  # levels of a schema that are read; no honest one is deeper
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +153,20 @@ class Suspicion:
 
 
 def suspect(tool: Tool) -> Suspicion:
-    """Looks at everything of a tool that a model or a person reads."""
+    """The suspicion for all texts of a tool that a model or a person reads."""
     flags = list(_of_its_name(tool))
     warnings: list[str] = []
     mentions: list[str] = []
     for where, text in texts(tool):
-        flags += [f"{where}: {told}" for told in (*hidden(text), *lookalikes(text))]
-        said = _said(folded(text))
-        flags += [f"{where} {told}" for told in said if told in _FLAGS or told in _FAR_FLAGS]
+        flags += [f"{where}: {finding}" for finding in (*hidden(text), *lookalikes(text))]
+        kinds = _matching_kinds(fold_text(text))
+        flags += [
+            f"{where} {finding}" for finding in kinds if finding in _FLAGS or finding in _FAR_FLAGS
+        ]
         warnings += [
-            f"{where} {told}" for told in said if told in _WARNINGS or told in _FAR_WARNINGS
+            f"{where} {finding}"
+            for finding in kinds
+            if finding in _WARNINGS or finding in _FAR_WARNINGS
         ]
         mentions += _mentions(text)
     if len(tool.description) > LONG:
@@ -171,7 +175,7 @@ def suspect(tool: Tool) -> Suspicion:
 
 
 def texts(tool: Tool) -> Iterator[tuple[str, str]]:
-    """All texts of a tool, with their places: a schema has texts, too."""
+    """All texts of a tool with their places, schema included."""
     yield "its name", tool.own_name
     yield "its title", tool.title
     yield "its description", tool.description
@@ -191,7 +195,7 @@ def _of_its_name(tool: Tool) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All strings of a JSON value, keys too; neither its depth nor its width costs stack."""
+    """All strings of a JSON value, keys too, without recursion."""
     waiting = [(value, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -205,11 +209,11 @@ def _strings(value: Any) -> Iterator[str]:
             ]
 
 
-def _said(plain: str) -> list[str]:
-    """The kinds of which there is something in a folded text."""
+def _matching_kinds(plain: str) -> list[str]:
+    """The kinds that match a folded text."""
     far = _FAR if _GATE.search(plain) else ()
     near = _NEAR_BY if _ANY.search(plain) else ()
-    return [told for told, pattern in (*far, *near) if pattern.search(plain)]
+    return [kind for kind, pattern in (*far, *near) if pattern.search(plain)]
 
 
 def _mentions(text: str) -> Iterator[str]:
@@ -222,22 +226,22 @@ def _mentions(text: str) -> Iterator[str]:
             yield name
 
 
-def _once(told: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(told))
+def _once(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))
 
 
-def _compiled(kinds: dict[str, tuple[str, ...]]) -> tuple[tuple[str, Any], ...]:
-    return tuple((told, _one_of(*patterns)) for told, patterns in kinds.items())
+def _compile(kinds: dict[str, tuple[str, ...]]) -> tuple[tuple[str, Any], ...]:
+    return tuple((kind, _one_of(*patterns)) for kind, patterns in kinds.items())
 
 
 def _one_of(*patterns: str) -> Any:
     return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
-_FAR = _compiled({**_FAR_FLAGS, **_FAR_WARNINGS})
-_NEAR_BY = _compiled({**_FLAGS, **_WARNINGS})
+_FAR = _compile({**_FAR_FLAGS, **_FAR_WARNINGS})
+_NEAR_BY = _compile({**_FLAGS, **_WARNINGS})
 _GATE = _one_of(_REACHED)
 _ANY = _one_of(
     *(pattern for patterns in (*_FLAGS.values(), *_WARNINGS.values()) for pattern in patterns)
 )
-"""One look, for most texts."""
+"""One search that is enough for most texts."""

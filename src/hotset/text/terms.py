@@ -1,5 +1,5 @@
-"""What a question is about, and where a text is about it: words by their stems, names by their
-parts, and the lines around them."""
+"""Search terms of a question and their hits in a text: words by stems, names by parts, and the
+lines around them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from hotset.nouns.search import Entry
 from hotset.text.stems import singular, stem
 from hotset.text.stops import QUESTION, REQUEST
-from hotset.text.words import humps, lowered
+from hotset.text.words import humps, lower_in_place
 
 _MOST_TERMS = 24
-_MOST_HITS = 2000  # of one term in one text: one that stands everywhere tells nothing
-_SHORT = 3  # a word of so few letters must stand whole: `id` is not meant by `idea`
+_MOST_HITS = 2000  # of one term in one text: a term that is everywhere says nothing
+_SHORT = 3  # letters: words this short must match whole; `id` does not match `idea`
 _NAME_WEIGHT, _WORD_WEIGHT, _PART_WEIGHT, _PHRASE_WEIGHT = 2.0, 1.0, 0.5, 3.0
-_SATURATION, _LENGTH = (
-    1.2,
-    0.6,
-)  # BM25's k1 and b; a little less of b, because long blocks are whole functions here
+# BM25's k1 and b; b is a little lower than usual because long blocks are whole functions here
+_SATURATION, _LENGTH = 1.2, 0.6
 
 _NAME = re.compile(r"[\w$./@#:-]*[\w$]")
 _PHRASE = re.compile(r'"([^"]{3,200})"')
@@ -34,27 +32,24 @@ _PART = re.compile(r"[^\W\d_]+|\d+")
 @dataclass(frozen=True, slots=True)
 class Term:
     text: str
-    """In lower case; the beginning of the words that are meant."""
+    """In lower case; a prefix of the matching words."""
     weight: float
 
 
 def terms(question: str) -> tuple[Term, ...]:
-    """The telling words of a question, the weightiest first."""
+    """The significant words of a question, the highest weight first."""
     found: dict[str, float] = {}
-    for text, weight in _weighed(question):
+    for text, weight in _weighted_words(question):
         found[text] = max(weight, found.get(text, 0.0))
-    ranked = sorted(found.items(), key=lambda pair: -pair[1])
-    return tuple(Term(*pair) for pair in ranked[:_MOST_TERMS])
+    by_weight = sorted(found.items(), key=lambda pair: -pair[1])
+    return tuple(Term(*pair) for pair in by_weight[:_MOST_TERMS])
 
 
 def topic_words(text: str) -> Iterator[str]:
-    """Words by which two texts are known to be about the same, with repetitions: in small letters,
-    plurals as one."""
+    """Words that show what a text is about, with repetitions: lower case, singular."""
     for found in _TOPIC_WORD.finditer(text):
         word = found.group().lower().replace("\u2019", "'").removesuffix("'s")
-        if (
-            len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_TOPIC_WORD
-        ):  # shorter ones tell nothing
+        if len(word) > 2 and word not in REQUEST and len(word) <= _LONGEST_TOPIC_WORD:
             one = singular(word)
             if one not in REQUEST:
                 yield one
@@ -75,23 +70,25 @@ def hits(text: str, low: str, term: Term) -> Iterator[int]:
 
 def first_hits(text: str, wanted: Iterable[Term]) -> Iterator[tuple[int, Term]]:
     """Each term that occurs in the text, with its first position."""
-    low = lowered(text)
+    low = lower_in_place(text)
     for term in wanted:
         if (at := next(hits(text, low, term), None)) is not None:
             yield at, term
 
 
-def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tuple[float, int]]:
-    """The blocks of a text (by where each starts) that match the terms: score and number, best
+def rank_blocks(
+    text: str, starts: Sequence[int], wanted: Sequence[Term]
+) -> list[tuple[float, int]]:
+    """The blocks of a text (given by their starts) that match the terms: score and index, best
     first (BM25)."""
-    low = lowered(text)
+    low = lower_in_place(text)
     ends = [*starts[1:], len(text)]
     mean = len(text) / max(1, len(starts))
     scores: defaultdict[int, float] = defaultdict(float)
     for term in wanted:
-        spoken = Counter(bisect_right(starts, at) - 1 for at in hits(text, low, term))
-        rare = term.weight * math.log(1 + (len(starts) - len(spoken) + 0.5) / (len(spoken) + 0.5))
-        for block, often in spoken.items():
+        counts = Counter(bisect_right(starts, at) - 1 for at in hits(text, low, term))
+        rare = term.weight * math.log(1 + (len(starts) - len(counts) + 0.5) / (len(counts) + 0.5))
+        for block, often in counts.items():
             length = 1 - _LENGTH + _LENGTH * (ends[block] - starts[block]) / mean
             scores[block] += rare * often * (_SATURATION + 1) / (often + _SATURATION * length)
     return sorted(
@@ -99,9 +96,9 @@ def ranked(text: str, starts: Sequence[int], wanted: Sequence[Term]) -> list[tup
     )
 
 
-def _weighed(question: str) -> Iterator[tuple[str, float]]:
+def _weighted_words(question: str) -> Iterator[tuple[str, float]]:
     for phrase in _PHRASE.findall(question):
-        yield lowered(" ".join(phrase.split())), _PHRASE_WEIGHT
+        yield lower_in_place(" ".join(phrase.split())), _PHRASE_WEIGHT
     words = list(_words(question))
     telling = [pair for pair in words if pair[0] not in QUESTION]
     for word, weight in telling or words:
@@ -112,13 +109,13 @@ def _words(question: str) -> Iterator[tuple[str, float]]:
     for name in _NAME.findall(question):
         parts = [hump for part in _PART.findall(name) for hump in _split(part)]
         if len(parts) > 1:
-            yield lowered(name.strip("./:-#@")), _NAME_WEIGHT
+            yield lower_in_place(name.strip("./:-#@")), _NAME_WEIGHT
         for part in parts:
-            yield lowered(part), _PART_WEIGHT if len(parts) > 1 else _WORD_WEIGHT
+            yield lower_in_place(part), _PART_WEIGHT if len(parts) > 1 else _WORD_WEIGHT
 
 
 def _split(part: str) -> Iterator[str]:
-    """`parseCall` in its parts; scripts that put no space between words in pairs of signs."""
+    """`parseCall` in its parts; scripts without spaces in pairs of characters."""
     if part.isascii():
         yield from humps(part) or (part,)
     elif part[0] >= "\u2e80" and len(part) > 2:
@@ -144,20 +141,20 @@ def _goes_on(text: str, end: int) -> bool:
     )
 
 
-_LONGEST_LINE = 200  # characters; of a longer one the part around the first word is shown
+_LONGEST_LINE = 200  # characters; a longer one is cut to the part around the first hit
 
 
 @dataclass(frozen=True, slots=True)
 class ExcerptLine:
     number: int
-    """In its whole, from 1; 0 where the whole has no lines."""
+    """Line number in the whole text, from 1; 0 if it has no lines."""
     text: str
     marks: tuple[tuple[int, int], ...]
-    """Ranges of the words in the text: first character, and the one behind the last."""
+    """Ranges of the matching words in the text, end exclusive."""
 
 
 def excerpt(entry: Entry, wanted: Sequence[Term], most: int) -> list[ExcerptLine]:
-    """At most so many lines; the first ones if none of the words occur in it: it was found by its
+    """At most `most` lines; the first ones if no word occurs in it, because it was found by
     meaning."""
     lines = entry.text.rstrip().split("\n")
     first = max(0, _best_start(lines, wanted, most))
@@ -171,16 +168,16 @@ def excerpt(entry: Entry, wanted: Sequence[Term], most: int) -> list[ExcerptLine
 
 
 def _best_start(lines: Sequence[str], wanted: Sequence[Term], most: int) -> int:
-    """Start of the window with the weightiest words, and a line before the first of them."""
+    """Start of the window with the highest term weight, and one line before its first hit."""
     if len(lines) <= most:
         return 0
-    spoken = [frozenset(term for _, term in first_hits(line, wanted)) for line in lines]
-    starts = [at for at, terms in enumerate(spoken) if terms]
+    terms_by_line = [frozenset(term for _, term in first_hits(line, wanted)) for line in lines]
+    starts = [at for at, terms in enumerate(terms_by_line) if terms]
     if not starts:
         return 0
 
     def weight(start: int) -> tuple[float, float]:
-        window = spoken[start : start + most - 1]
+        window = terms_by_line[start : start + most - 1]
         return sum(term.weight for term in frozenset().union(*window)), sum(
             term.weight for terms in window for term in terms
         )
@@ -201,8 +198,8 @@ def _excerpt_line(text: str, number: int, wanted: Sequence[Term]) -> ExcerptLine
 
 
 def _marks(text: str, wanted: Sequence[Term]) -> tuple[tuple[int, int], ...]:
-    """Whole words that begin as a term does, apart from each other."""
-    low = lowered(text)
+    """Whole words that begin with a term, without overlaps."""
+    low = lower_in_place(text)
     found = sorted(
         (at, _word_end(text, at + len(term.text)))
         for term in wanted

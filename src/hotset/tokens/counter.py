@@ -1,5 +1,5 @@
-"""Counts: any text, of any size, in bounded time, a text that was counted before at the price of
-its hash; and images, by the providers' rules."""
+"""Counts tokens: of any text, of any size, in bounded time; repeated texts cost only their hash;
+and of images, by the providers' rules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from math import ceil
 from hotset.files.lru import Lru
 from hotset.tokens.encodings import Encoding, load
 
-# characters; the library recurses over a run of spaces and gives up somewhere above three times
-# this
+# characters; the library recurses over a run of spaces and fails somewhere above three times this
 _SLICE = 1 << 15
-_SEAM_NEAR = 1 << 10  # a cut is sought in so many characters first: it is nearly always there
-# Where an encoding always begins a new token: behind a word or number that something else than a
-# letter follows (a contraction is one with its word), and at the begin of a line.
+_SEAM_NEAR = 1 << 10  # characters searched first for a cut: it is nearly always there
+# Where an encoding always begins a new token: after a word or number that is followed by something
+# other than a letter (a contraction belongs to its word), and at the beginning of a line.
 _SEAM = re.compile(r"[A-Za-z0-9](?=[\x00-&(-/:-@\[-`{-\x7f])|\n(?=[^\s/])")
 _WORTH_REMEMBERING = 512  # bytes; below this a count takes little longer than the hash
 _MOST_REMEMBERED = 1 << 14  # pages of some dozen long sessions, in about 4 MB
@@ -25,8 +24,8 @@ _remembered: Lru[bytes, int] = Lru(count=_MOST_REMEMBERED)
 
 
 def count(text: str | bytes, encoding: Encoding = Encoding.O200K) -> int:
-    """The tokens of a text by itself. Never raises for what the text is: broken UTF-8 counts as the
-    sign for it."""
+    """The tokens of a text. Never raises because of its content: broken UTF-8 counts as the
+    replacement character."""
     if len(text) < _WORTH_REMEMBERING:
         return _count(text, encoding)
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
@@ -45,7 +44,7 @@ def _count(text: str | bytes, encoding: Encoding) -> int:
 
 
 def _readable(text: str | bytes) -> str:
-    """Text without halves of surrogate pairs, which no encoding takes."""
+    """The text without lone surrogates, which no encoding accepts."""
     if isinstance(text, bytes):
         return text.decode("utf-8", "replace")
     try:
@@ -56,7 +55,7 @@ def _readable(text: str | bytes) -> str:
 
 
 def _slices(text: str) -> Iterator[str]:
-    """The text in pieces whose counts add up to its own. Only a slice without any seam (one endless
+    """Pieces of the text whose counts add up to its own. Only a slice without a seam (one endless
     word) is cut anywhere."""
     here = 0
     while len(text) - here > _SLICE:
@@ -101,8 +100,7 @@ _OPENAI_TILED = (
 
 
 def image(size: tuple[int, int] | None, model: str = "") -> int:
-    """The tokens of an image of this width and height; of one of usual size where they are not
-    known."""
+    """The tokens of an image of this width and height; a usual value if the size is unknown."""
     if size is None or min(size) <= 0:
         return _USUAL_IMAGE
     name = model.lower().rpartition("/")[2]
@@ -119,7 +117,7 @@ def image(size: tuple[int, int] | None, model: str = "") -> int:
 
 def _claude(size: tuple[int, int], name: str) -> int:
     longest, most = _SMALL_CLAUDE if _CLAUDE_SMALL.match(name) else _LARGE_CLAUDE
-    return min(most, _patches(_scaled_down(size, longest), _CLAUDE_PATCH))
+    return min(most, _patches(_scale_down(size, longest), _CLAUDE_PATCH))
 
 
 def _gemini(size: tuple[int, int], name: str) -> int:
@@ -132,12 +130,12 @@ def _gemini(size: tuple[int, int], name: str) -> int:
 
 def _for_tiles(size: tuple[int, int]) -> tuple[int, int]:
     """OpenAI's own order: into a square of 2048, then the short edge down to 768."""
-    width, height = _scaled_down(size, 2048)
+    width, height = _scale_down(size, 2048)
     shrink = min(1.0, 768 / min(width, height))
     return round(width * shrink), round(height * shrink)
 
 
-def _scaled_down(size: tuple[int, int], longest: int) -> tuple[int, int]:
+def _scale_down(size: tuple[int, int], longest: int) -> tuple[int, int]:
     shrink = min(1.0, longest / max(size))
     return max(1, round(size[0] * shrink)), max(1, round(size[1] * shrink))
 

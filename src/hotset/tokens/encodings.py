@@ -1,11 +1,10 @@
-"""Which encoding a model counts in, and the encodings themselves: tiktoken over vocabularies that
-come with this package. The only file that knows tiktoken.
+"""The encoding of each model, and the encodings themselves: tiktoken with vocabularies that come
+with this package. The only file that knows tiktoken.
 
-It is the reference for exactness, needs no more memory than any other (52 MB for o200k; tokie 52,
-rs-bpe 67, kitoken 74, bpe-openai 142) and gives up the GIL while it counts. tokie is five times as
-fast, but its data alone takes 14 MB on disk. It holds on to memory for each thread that ever
-counted: to share long texts among threads that begin and end took 100 MB more over six
-conversations.
+tiktoken is the reference for exactness, needs no more memory than any other (52 MB for o200k; tokie
+52, rs-bpe 67, kitoken 74, bpe-openai 142) and releases the GIL while it counts. tokie is five times
+as fast, but its data alone takes 14 MB on disk. tiktoken keeps memory for each thread that ever
+counted: sharing long texts among short-lived threads took 100 MB more over six conversations.
 """
 
 from __future__ import annotations
@@ -18,27 +17,25 @@ from threading import Lock
 
 
 class Encoding(StrEnum):
-    """A vocabulary of OpenAI's."""
+    """A vocabulary of OpenAI."""
 
     O200K = "o200k"
     CL100K = "cl100k"
 
 
-_VENDOR = re.compile(
-    r"^(?:.*/|ft:)+"
-)  # openrouter's `openai/`, a deployment's path, a fine-tuned model's mark
+# openrouter's `openai/`, a deployment's path, the mark of a fine-tuned model
+_VENDOR = re.compile(r"^(?:.*/|ft:)+")
 _OF_OPENAI = re.compile(r"(chat)?gpt|o\d|codex|text-embedding-|computer-use")
 _CL100K = re.compile(r"gpt-4(?![.o]|\d)|gpt-3\.?5|text-embedding-")
 
 
 def encoding_of(model: str) -> Encoding:
-    """The encoding to count in: the model's own where OpenAI published it, o200k as the measure for
-    all others."""
+    """The encoding to count in: the model's own if OpenAI published it, o200k for all others."""
     return Encoding.CL100K if _CL100K.match(_bare_name(model)) else Encoding.O200K
 
 
-def exact(model: str) -> bool:
-    """Whether a count in `encoding_of(model)` is the provider's own count of that text."""
+def is_exact(model: str) -> bool:
+    """True if a count in `encoding_of(model)` is the provider's own count of that text."""
     return _OF_OPENAI.match(_bare_name(model)) is not None
 
 
@@ -70,8 +67,8 @@ _loading = Lock()
 
 
 def load(encoding: Encoding) -> Encode:
-    """What turns a text into its tokens, reading the text of special tokens as plain text. Safe
-    from any thread."""
+    """The function that turns a text into tokens; special tokens are read as plain text.
+    Thread-safe."""
     if (encode := _loaded.get(encoding)) is not None:
         return encode
     with _loading:
@@ -81,8 +78,8 @@ def load(encoding: Encoding) -> Encode:
 
 
 def vocabulary(encoding: Encoding) -> list[bytes]:
-    """The tokens' bytes in the order of their ranks: a count of four bytes, each token's length in
-    a byte, then all of them."""
+    """The tokens' bytes by rank. File format: a count of four bytes, each token's length in a byte,
+    then all tokens."""
     from importlib.resources import files  # noqa: PLC0415 - takes longer to import than all of this package
 
     packed = zlib.decompress(

@@ -1,4 +1,4 @@
-"""The arguments of a call, told apart by what the call does with them."""
+"""The arguments of a call, classified by what the call does with them."""
 
 from __future__ import annotations
 
@@ -11,37 +11,36 @@ import msgspec
 
 
 class ArgumentUse(Enum):
-    SAID = "said"
+    GIVEN = "given"
     """A path, a command, a pattern."""
     WRITTEN = "written"
-    """Text that stands in a file from now on: later calls copy its lines."""
+    """Text that is in a file from now on: later calls copy its lines."""
     REPLACED = "replaced"
-    """Text that stands nowhere any more."""
+    """Text that no longer exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     text: str
-    use: ArgumentUse = ArgumentUse.SAID
+    use: ArgumentUse = ArgumentUse.GIVEN
 
 
 _REPLACED = ("old", "search")
 _WRITTEN = ("new", "replace")
-_FRONT = 400  # bytes in which a path stands before the text for it
+_FRONT = 400  # bytes at the start in which a path precedes its text
 _CONTENT = frozenset(
     {"content", "contents", "file_text", "filetext", "insert_text", "code_edit", "text"}
 )
 
 
 def arguments(content: bytes) -> Iterator[Argument]:
-    """The strings and numbers of a call's arguments, in their order; other text than JSON as it
-    is."""
+    """The strings and numbers of a call's arguments in order; text that is not JSON, unchanged."""
     try:
         decoded = msgspec.json.decode(content)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         yield Argument(content.decode("utf-8", "replace"))
         return
-    todo: list[tuple[ArgumentUse, Any]] = [(ArgumentUse.SAID, decoded)]
+    todo: list[tuple[ArgumentUse, Any]] = [(ArgumentUse.GIVEN, decoded)]
     while todo:
         use, here = todo.pop()
         if isinstance(here, str):
@@ -71,18 +70,17 @@ def spoken(content: bytes) -> str:
 
 
 def names_path(content: bytes) -> bool:
-    """Does the call say by an argument of its own which file it is about, as tools for files do and
-    shells do not?"""
+    """True if the call names its file in an argument, as tools for files do and shells do not."""
     return b'path"' in content[:_FRONT]
 
 
 def _use(key: str, *, edits: bool) -> ArgumentUse:
-    """By the names that tools for editing have in common; `edits` where an old and a new text stand
-    side by side."""
+    """The use of an argument by the names common in editing tools; `edits` if an old and a new text
+    are both given."""
     if edits and key.startswith(_REPLACED):
         return ArgumentUse.REPLACED
     return (
         ArgumentUse.WRITTEN
         if key in _CONTENT or (edits and key.startswith(_WRITTEN))
-        else ArgumentUse.SAID
+        else ArgumentUse.GIVEN
     )

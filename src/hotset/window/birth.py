@@ -1,5 +1,5 @@
-"""The form of a result, decided the first time it is shown: whole, an excerpt, or a pointer to what
-is in the window already (the same result, or what changed since)."""
+"""The form of a tool result when it is first shown: whole, an excerpt, or a pointer to what the
+window already holds (the same result, or the diff to it)."""
 
 from __future__ import annotations
 
@@ -20,24 +20,21 @@ from hotset.window.arguments import arguments, names_path, spoken
 from hotset.window.moment import Moment
 from hotset.window.names import coined_names, distinct_names, names, words_within
 from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
-from hotset.window.step_sizes import Weighed
+from hotset.window.step_sizes import WeighedConversation
 
 LEAST = 400
-"""Characters below which a result is never exchanged for a pointer: the pointer would hardly be
-shorter."""
+"""Characters below which a result is never replaced by a pointer, which would hardly be shorter."""
 
 _ID_LENGTH = 12
-_INDEXED = 200_000  # characters that are looked at for names
-_LOOKED_BACK = (
-    12  # pieces: the latest few calls tell what is looked for; older ones looked for something else
-)
-_BEGINS, _BEGINS_SHOWN = 1000, 80  # characters of a result by which one is told from another
+_INDEXED = 200_000  # characters searched for names
+_LOOKED_BACK = 12  # pieces: only the latest calls show what is being searched for
+_BEGINS, _BEGINS_SHOWN = 1000, 80  # characters: the beginning that identifies a result
 _NONE: Mapping[int, Shown] = {}
 _SAYING = frozenset({Kind.PROMPT, Kind.RESPONSE})
 
 
-def births(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
-    """Rows for the results behind the latest request that were never shown."""
+def births(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> list[Shown]:
+    """Rows for the results after the latest request, which were never shown."""
     new = range(weighed.sent + 1, len(weighed.lines))
     if not any(weighed.answering[index] for index in new):
         return []
@@ -46,21 +43,22 @@ def births(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
     )
 
 
-def rebirths(weighed: Weighed, knobs: Knobs, moment: Moment) -> list[Shown]:
-    """Rows for the results that pointed to one above them which has left."""
+def rebirths(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> list[Shown]:
+    """Rows for results that pointed to a result above them which has left."""
     return list(
         _rows(
             weighed,
             knobs,
             moment,
-            lambda place, seen: place.row is not None and not seen.bears(place.result, place.row),
+            lambda place, seen: (
+                place.row is not None and not seen.points_to_visible(place.result, place.row)
+            ),
         )
     )
 
 
 def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str | None:
-    """What is shown of a result that stands in no conversation of ours; None where it is shown as
-    it came."""
+    """The excerpt of a result outside any conversation of ours; None if it is shown unchanged."""
     result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), given)
     sought = SearchTarget(frozenset(names(spoken(given))))
     form, text = _choose_form(
@@ -70,12 +68,12 @@ def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str 
 
 
 def _rows(
-    weighed: Weighed,
+    weighed: WeighedConversation,
     knobs: Knobs,
     moment: Moment,
     wanting: Callable[[ResultPlace, ShownResults], bool],
 ) -> Iterator[Shown]:
-    """Each result that wants a row gets one, in view of what stands above it."""
+    """A row for each result for which `wanting` is true, given the results above it."""
     seen = ShownResults()
     for place in _result_places(weighed):
         moment.check()
@@ -95,7 +93,7 @@ def _rows(
         seen.note(result, row)
 
 
-def _result_places(weighed: Weighed) -> Iterator[ResultPlace]:
+def _result_places(weighed: WeighedConversation) -> Iterator[ResultPlace]:
     """Every result whose message has not left."""
     calls: dict[str, Piece] = {}
     for index, line in enumerate(weighed.lines):
@@ -116,55 +114,56 @@ def _result_places(weighed: Weighed) -> Iterator[ResultPlace]:
 
 
 def content_id(content: bytes) -> str:
-    """The name by which a model asks for content: the same on any machine."""
+    """The id by which a model requests content; the same on any machine."""
     return "c" + digest(content)[:_ID_LENGTH]
 
 
-class Result(
-    NamedTuple
-):  # of every result in every plan, like the next: made in a third of the time of a dataclass
-    """What a call brought, and what the call said."""
+# A NamedTuple, like the next: every plan makes one per result, in a third of a dataclass's time.
+class Result(NamedTuple):
+    """A tool result with its call's arguments."""
 
     piece: Piece
     arguments: bytes
 
     @property
     def call(self) -> tuple[str, bytes]:
-        """What makes two calls the same."""
+        """Tool and arguments: equal for two calls that are the same."""
         return self.piece.tool, self.arguments
 
     @property
     def kind(self) -> Kind:
-        """What a shell prints of a file is output like any other: only what a tool for files read
-        is read to be edited."""
+        """The piece's kind; a file counts as FILE only if a tool for files read it.
+
+        A file printed by a shell is output like any other; a tool reads a file to edit it.
+        """
         kind = self.piece.kind
         return Kind.TOOL_RESULT if kind is Kind.FILE and not names_path(self.arguments) else kind
 
 
 class ResultPlace(NamedTuple):
-    """A result, where it stands, and the form that it has already."""
+    """A result, its place in the conversation, and the form it already has."""
 
     at: int
-    """Where its line stands."""
+    """Index of its line."""
     position: int
-    """In that line."""
+    """Index in that line."""
     result: Result
     row: Shown | None
 
 
 @dataclass(slots=True)
 class ShownResults:
-    """What stands in the window already, by content and by where it comes from."""
+    """The results already in the window, by content and by call."""
 
     whole: set[bytes] = field(default_factory=set)
-    """Results of which nothing was left out."""
+    """Results shown without omissions."""
     shortened: set[bytes] = field(default_factory=set)
     changed: set[bytes] = field(default_factory=set)
-    """Results that are shown as what changed since another one."""
+    """Results shown as a diff to an earlier one."""
     latest: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
-    """The latest result of the same call that is shown whole, by tool and arguments."""
+    """The latest result of the same call shown whole, by tool and arguments."""
     last: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
-    """The latest result of the same call, in whatever form."""
+    """The latest result of the same call, in any form."""
 
     def note(self, result: Result, row: Shown | None) -> None:
         content, call = result.piece.content, result.call
@@ -183,15 +182,15 @@ class ShownResults:
         elif row.form is Form.CHANGE:
             self.changed.add(content)
 
-    def bears(self, result: Result, row: Shown) -> bool:
-        """Does what this row points to still stand? True where it points to nothing."""
+    def points_to_visible(self, result: Result, row: Shown) -> bool:
+        """True if what this row points to is still in the window, or if it points to nothing."""
         if row.form is Form.ECHO:
-            told = _echo(result, self)
+            text = _echo(result, self)
         elif row.form is Form.CHANGE:
-            told = _change(result, result.piece.content.decode("utf-8", "replace"), self)
+            text = _change(result, result.piece.content.decode("utf-8", "replace"), self)
         else:
             return True
-        return told.encode("utf-8", "replace") == row.text
+        return text.encode("utf-8", "replace") == row.text
 
     def limit(self, result: Result, knobs: Knobs) -> Limit:
         limit = knobs.limit_of(result.kind, result.piece.tool)
@@ -199,25 +198,26 @@ class ShownResults:
 
 
 def _is_complete(row: Shown, content: bytes) -> bool:
-    """Were only line numbers left out? Then a note was added and no line is missing."""
+    """True if only line numbers were removed: one note was added and no line is missing."""
     return row.text.count(b"\n") == content.count(b"\n") + 1
 
 
 def _choose_form(
     result: Result, limit: Limit, sought: SearchTarget, seen: ShownResults, knobs: Knobs
 ) -> tuple[Form, str]:
-    """The form of a new result, and what is shown of it; nothing where it is shown as it came."""
+    """The form of a new result and the text shown; an empty text if the result is shown
+    unchanged."""
     piece = result.piece
     if piece.kind is Kind.IMAGE or (len(piece.content) <= LEAST and not 0 < limit.over <= LEAST):
         return Form.FULL, ""
     text = piece.content.decode("utf-8", "replace")
     if knobs.echo and len(text) > LEAST:
-        if told := _echo(result, seen):
-            return Form.ECHO, told
-        if (told := _change(result, text, seen)) and len(told) <= knobs.forms.change_share * len(
-            text
-        ):
-            return Form.CHANGE, told
+        if pointer := _echo(result, seen):
+            return Form.ECHO, pointer
+        if (pointer := _change(result, text, seen)) and len(
+            pointer
+        ) <= knobs.forms.change_share * len(text):
+            return Form.CHANGE, pointer
     return _excerpt(result, text, limit, sought, knobs) if limit.over else (Form.FULL, "")
 
 
@@ -249,8 +249,8 @@ def _excerpt(
 def _lines_pointed_to(
     result: Result, plain: UnnumberedText | None, lines: Iterable[int]
 ) -> tuple[int, ...]:
-    """Places in a text of lines of its file. A part of a file that does not say where it begins
-    could be any."""
+    """Indexes in the shown text of these line numbers of its file; none if the part's start is
+    unknown."""
     if plain is None and any(argument.text.isdigit() for argument in arguments(result.arguments)):
         return ()
     first = plain.first if plain else 1
@@ -258,18 +258,20 @@ def _lines_pointed_to(
 
 
 def _names_left_out(text: str, made: Preview, room: int) -> Iterator[str]:
-    """A line with names that stand in the gaps only: those that come up most for their length."""
+    """A line with names that occur only in the omitted parts, ranked by frequency per length."""
     if not room or made.type is ContentType.OPAQUE:
         return
     found = distinct_names(Counter(coined_names(text[:_INDEXED])), made.text)
     ranked = sorted((-count / (len(name) + 1), name) for name, count in found.items())
-    if told := words_within((name for _, name in ranked), room):
-        yield f"[hotset: left-out names: {' '.join(told)}]"
+    if listed := words_within((name for _, name in ranked), room):
+        yield f"[hotset: left-out names: {' '.join(listed)}]"
 
 
 def _echo(result: Result, seen: ShownResults) -> str:
-    """Where the same result stands already; nothing where it does not. What changed back must not
-    seem to be unchanged."""
+    """A pointer to the same result above; empty if there is none.
+
+    A result that changed back must not look unchanged.
+    """
     content, last = result.piece.content, seen.last.get(result.call)
     size = f"{len(content):,} characters"
     again = f'show again: retrieve_context(id="{content_id(content)}")]'
@@ -292,14 +294,14 @@ def _beginning(content: bytes) -> str:
 
 
 def _change(result: Result, text: str, seen: ShownResults) -> str:
-    """What changed since the result of the same call that stands whole; nothing where nothing can
-    be compared."""
+    """The diff to the latest whole result of the same call; empty if there is nothing to
+    compare."""
     before = seen.latest.get(result.call)
     difference = changes(before.decode("utf-8", "replace"), text) if before is not None else ""
     if not difference:
         return ""
     compared = "result"
-    if seen.last.get(result.call) != before:  # what came since stands there as changes only
+    if seen.last.get(result.call) != before:  # later results are shown as diffs only
         compared = "last whole result"
     return (
         f"[hotset: diff to this call's {compared} above (- old, + new); show "
@@ -308,16 +310,16 @@ def _change(result: Result, text: str, seen: ShownResults) -> str:
 
 
 def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Shown:
-    told = text.encode("utf-8", "replace")
-    tokens = moment.count(told) if told else piece.tokens
+    shown = text.encode("utf-8", "replace")
+    tokens = moment.count(shown) if shown else piece.tokens
     if tokens >= piece.tokens:
-        form, told, tokens = Form.FULL, b"", piece.tokens
-    return Shown(spot, form, told, tokens, piece.tokens, Cause.BIRTH, moment.now)
+        form, shown, tokens = Form.FULL, b"", piece.tokens
+    return Shown(spot, form, shown, tokens, piece.tokens, Cause.BIRTH, moment.now)
 
 
-def _search_target(weighed: Weighed, place: ResultPlace) -> SearchTarget:
-    """What the latest prompt and the words before the call are about, and what any prompt said
-    about the file that it reads."""
+def _search_target(weighed: WeighedConversation, place: ResultPlace) -> SearchTarget:
+    """Names in the latest prompt and in the calls before this one, and what any prompt mentions
+    about the file being read."""
     asked: list[Piece] = []
     for before in range(place.at - 1, -1, -1):
         line = weighed.lines[before]
@@ -329,13 +331,19 @@ def _search_target(weighed: Weighed, place: ResultPlace) -> SearchTarget:
             ]
         if any(each.kind is Kind.PROMPT for each in line.pieces) or len(asked) > _LOOKED_BACK:
             break
-    told = _mentioned(weighed, place) if names_path(place.result.arguments) else SearchTarget()
+    mentioned = (
+        _mentions_in_prompts(weighed, place)
+        if names_path(place.result.arguments)
+        else SearchTarget()
+    )
     return SearchTarget(
-        told.names.union(name for piece in asked for name in names(_words_of(piece))), told.lines
+        mentioned.names.union(name for piece in asked for name in names(_words_of(piece))),
+        mentioned.lines,
     )
 
 
-def _mentioned(weighed: Weighed, place: ResultPlace) -> SearchTarget:
+def _mentions_in_prompts(weighed: WeighedConversation, place: ResultPlace) -> SearchTarget:
+    """What earlier prompts mention about the file that this result is from."""
     path = next(
         (argument.text for argument in arguments(place.result.arguments) if "." in argument.text),
         "",
@@ -358,16 +366,17 @@ def _words_of(piece: Piece) -> str:
 
 
 _MOST_COMPARED = 400_000  # characters
-# lines between the first and the last difference; more is another text, not another version
+# lines between the first and the last difference; with more, it is another text, not a version
 _MOST_CHANGED = 600
 _DIFF_CONTEXT = 2
 _ANY_NUMBER = re.compile(r"^\s*\d+(?:→|\t| {2}|:|\|)")
 
 
 def changes(before: str, text: str) -> str:
-    """A unified difference; empty where there is none, or where it would tell of another text.
+    """A unified diff; empty if the texts are equal, too long, or too different.
 
-    Line numbers that a tool printed are no part of a line: an insertion would change all behind it.
+    Line numbers that a tool printed are not compared: one insertion would change every line after
+    it.
     """
     if len(before) > _MOST_COMPARED or len(text) > _MOST_COMPARED:
         return ""
@@ -375,7 +384,10 @@ def changes(before: str, text: str) -> str:
 
 
 def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    bare_old, bare_new = [_unnumbered(line) for line in old], [_unnumbered(line) for line in new]
+    bare_old, bare_new = (
+        [_strip_number(line) for line in old],
+        [_strip_number(line) for line in new],
+    )
     start = _common_lines(bare_old, bare_new)
     end = _common_lines(bare_old[start:][::-1], bare_new[start:][::-1])
     old_end, new_end = len(old) - end, len(new) - end
@@ -384,52 +396,52 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     matcher = difflib.SequenceMatcher(
         None, bare_old[start:old_end], bare_new[start:new_end], autojunk=False
     )
-    yield from _prefixed(new[max(0, start - _DIFF_CONTEXT) : start], " ")
+    yield from _prefix_lines(new[max(0, start - _DIFF_CONTEXT) : start], " ")
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
-            yield from _unchanged(new, start + c, start + d)
+            yield from _render_unchanged(new, start + c, start + d)
         else:
-            yield from _prefixed(old[start + a : start + b], "-")
-            yield from _prefixed(new[start + c : start + d], "+")
-    yield from _prefixed(new[new_end : new_end + _DIFF_CONTEXT], " ")
+            yield from _prefix_lines(old[start + a : start + b], "-")
+            yield from _prefix_lines(new[start + c : start + d], "+")
+    yield from _prefix_lines(new[new_end : new_end + _DIFF_CONTEXT], " ")
 
 
 def _common_lines(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many lines at the front are the same."""
+    """Number of equal lines at the beginning."""
     return next(
         (index for index, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
         min(len(old), len(new)),
     )
 
 
-def _unchanged(new: Sequence[str], first: int, last: int) -> Iterator[str]:
+def _render_unchanged(new: Sequence[str], first: int, last: int) -> Iterator[str]:
     if last - first <= 2 * _DIFF_CONTEXT + 1:
-        yield from _prefixed(new[first:last], " ")
+        yield from _prefix_lines(new[first:last], " ")
         return
-    yield from _prefixed(new[first : first + _DIFF_CONTEXT], " ")
+    yield from _prefix_lines(new[first : first + _DIFF_CONTEXT], " ")
     yield f"… lines {first + _DIFF_CONTEXT + 1}-{last - _DIFF_CONTEXT}: unchanged …"
-    yield from _prefixed(new[last - _DIFF_CONTEXT : last], " ")
+    yield from _prefix_lines(new[last - _DIFF_CONTEXT : last], " ")
 
 
-def _prefixed(lines: Sequence[str], mark: str) -> Iterator[str]:
+def _prefix_lines(lines: Sequence[str], mark: str) -> Iterator[str]:
     for line in lines:
         yield mark + line
 
 
-def _unnumbered(line: str) -> str:
+def _strip_number(line: str) -> str:
     return _ANY_NUMBER.sub("", line)
 
 
 _LINE_NUMBER = re.compile(r" {0,8}(\d{1,7})(?:→|\t)")
-_FEWEST_NUMBERED = 5  # lines: of fewer, the note would take what it saves
+_FEWEST_NUMBERED = 5  # lines: with fewer, the note costs what it saves
 _MOST_UNNUMBERED = 12
-"""Lines without a number, such as a reminder that a client added; with more of them it is no
-listing of a file."""
+"""Lines without a number, such as a client's reminder; with more of them it is not a file
+listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnnumberedText:
-    """A text without its line numbers. Each line stands where it stood."""
+    """A text without its line numbers; the lines keep their order."""
 
     text: str
     first: int
@@ -441,7 +453,7 @@ class UnnumberedText:
 
 
 def strip_numbers(text: str) -> UnnumberedText | None:
-    """A text whose lines are numbered one by one, without the numbers; None where they are not."""
+    """A consecutively numbered text without its line numbers; None if it is not numbered."""
     if not _LINE_NUMBER.match(text):
         return None
     lines: list[str] = []
@@ -466,26 +478,23 @@ _QUOTED = re.compile(r"`([^`\n]{3,120})`")
 _WORD = re.compile(r"[A-Za-z_$][\w$]{2,79}")
 _LINES_NAMED = re.compile(r"\b(?:lines?|L)[ ~≈#:]{0,3}(\d{1,6})(?:\s?[-\u2013]\s?~?(\d{1,6}))?")
 _SECTION = 80  # lines: a longer section is about more than one file
-_LINES_BEFORE, _LINES_BEHIND = (
-    1,
-    6,
-)  # lines that belong to a mention where no heading says what does
-_PROMPT_READ = 60_000  # characters of one text that are looked at
-_SHORTEST_FILE_NAME = 4  # characters: a shorter name stands in other words too
+_LINES_BEFORE, _LINES_BEHIND = 1, 6  # lines around a mention that is under no heading
+_PROMPT_READ = 60_000  # characters read of one text
+_SHORTEST_FILE_NAME = 4  # characters: a shorter name also occurs inside other words
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTarget:
-    """What is looked for in a file."""
+    """What to look for in a file."""
 
     names: frozenset[str] = frozenset()
     lines: tuple[int, ...] = ()
-    """Numbers of its lines, from 1."""
+    """Line numbers, from 1."""
 
 
 def find_mentions(path: str, texts: Iterable[str]) -> SearchTarget:
-    """What these texts say about a file; they may write its path in another way, but not its
-    name."""
+    """What these texts mention about a file, found by its file name: paths may be written
+    differently."""
     name = path.rpartition("/")[2]
     if len(name) < _SHORTEST_FILE_NAME or "." not in name:
         return SearchTarget()
@@ -511,15 +520,15 @@ def _passages(lines: Sequence[str], mention: re.Pattern[str]) -> Iterator[str]:
 
 
 def _section(lines: Sequence[str], index: int) -> tuple[int, int]:
-    """What stands under the same heading; the lines beside, where there is none or too much stands
-    under it."""
+    """The lines under the same heading; the neighbouring lines if there is no heading or too many
+    lines."""
     head = next(
         (at for at in range(index, max(-1, index - _SECTION), -1) if _HEADING.match(lines[at])),
         None,
     )
     if head is not None:
         end = next(
-            (at for at in range(head + 1, len(lines)) if _closes(lines[at], lines[head])),
+            (at for at in range(head + 1, len(lines)) if _ends_section(lines[at], lines[head])),
             len(lines),
         )
         if end - head < _SECTION:
@@ -527,8 +536,8 @@ def _section(lines: Sequence[str], index: int) -> tuple[int, int]:
     return max(0, index - _LINES_BEFORE), min(len(lines), index + _LINES_BEHIND)
 
 
-def _closes(line: str, heading: str) -> bool:
-    """Is it a heading of the same level, or of a higher one?"""
+def _ends_section(line: str, heading: str) -> bool:
+    """True for a heading of the same or a higher level."""
     return bool(_HEADING.match(line)) and line.index(" ") <= heading.index(" ")
 
 
@@ -552,19 +561,20 @@ _POINTED = (Form.ECHO, Form.CHANGE)
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """Of results that were shown for the first time."""
+    """Counts of repeated results among those shown for the first time."""
 
     all: int = 0
-    """What the conversation had before, word for word or in an older version that still stood."""
+    """Results that repeat an earlier one, exactly or as a newer version of one still in the
+    window."""
     pointed: int = 0
-    """Of these, the ones that became a line which points there, or what changed since."""
+    """Of these, the ones shown as a pointer or as a diff."""
 
 
 NO_REPEATS = Repeats()
 
 
 def repeats(links: Sequence[Link], fresh: Iterable[Shown]) -> Repeats:
-    """What a plan made of the results that are new with it."""
+    """Counts the repeats among the results that are new in a plan."""
     born = {row.spot: row.form for row in fresh if row.cause is Cause.BIRTH}
     if not born:
         return NO_REPEATS

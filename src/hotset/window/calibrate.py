@@ -1,10 +1,10 @@
-"""From our count of tokens to the provider's: one ratio per model, learned from the usage it
-reports (`Calibration`), and the tokens of each bill of a session (`Recount`). Pure.
+"""Converts our token count to the provider's: one ratio per model, learned from reported usage
+(`Calibration`), and the tokens of each bill of a session (`Recount`). Pure.
 
-A bill needs more than the ratio of its model. Our count is off by one factor for logs and by
-another for prose, and what is left out is mostly of one kind: in a session whose longest results
-were logs and JSON, sending everything was estimated 22 % too high with one factor, and 1 % too high
-with the factor of each turn. A prompt extends the one before: the two tell what a turn added.
+A bill needs more than its model's ratio. Our count is off by one factor for logs and by another for
+prose, and what is left out is mostly of one kind: in a session whose longest results were logs and
+JSON, sending everything was estimated 22 % too high with one factor, and 1 % too high with a factor
+per turn. A prompt extends the one before, so the difference of the two is what a turn added.
 """
 
 from __future__ import annotations
@@ -16,41 +16,36 @@ from dataclasses import dataclass
 from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 
-# What the model families' own tokens come to on prompts of coding agents, before anything was
-# learned.
+# Ratio by model family, measured on prompts of coding agents; used until a report arrives.
 _PRIORS = (
     (re.compile(r"claude|anthropic"), 1.3),
     (re.compile(r"(^|/)(chat)?gpt-|(^|/)o\d|codex"), 1.01),
     (re.compile(r"gemini"), 1.17),
 )
 _DEFAULT = 1.1
-_LOWEST_RATIO, _HIGHEST_RATIO = (
-    0.5,
-    3.0,
-)  # beyond this the two did not count the same thing: a cut reply, a prompt that we did not see
-_FEWEST = 400  # tokens; in shorter prompts what stands around the messages outweighs them
+# Outside these bounds the two counted different things: a cut reply, a prompt that we did not see.
+_LOWEST_RATIO, _HIGHEST_RATIO = 0.5, 3.0
+_FEWEST = 400  # tokens; in shorter prompts the overhead around the messages outweighs them
 _PRIOR_WEIGHT = 20_000.0  # tokens; one long prompt outweighs the prior
-_MOST_WEIGHT = (
-    400_000.0  # tokens; older prompts fade behind these, so that a model which changes is followed
-)
+_MOST_WEIGHT = 400_000.0  # tokens; older prompts fade, so that the ratio follows a changed model
 _MOST_AT_ONCE = 50_000.0  # tokens; one prompt is one sample of a kind of text, however long it is
-_REACH = 1.25  # one report pulls no further than this; a steady pull still arrives
+_REACH = 1.25  # factor by which one report may change the ratio; several still reach any value
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What our count is multiplied by, and how many tokens that rests on."""
+    """The factor for our count, and the number of tokens it was learned from."""
 
     ratio: float = _DEFAULT
     weight: float = _PRIOR_WEIGHT
 
     def scale(self, tokens: float) -> int:
-        """The provider's count, as far as we can tell."""
+        """The provider's count, estimated."""
         return round(tokens * self.ratio)
 
-    def observed(self, estimated: int, reported: int) -> Calibration:
-        """What is known after a prompt of `estimated` tokens by our count was reported as so many
-        by the provider."""
+    def after_report(self, estimated: int, reported: int) -> Calibration:
+        """The calibration after the provider counted `reported` tokens where we counted
+        `estimated`."""
         if estimated < _FEWEST or not _LOWEST_RATIO <= reported / estimated <= _HIGHEST_RATIO:
             return self
         ratio = min(max(reported / estimated, self.ratio / _REACH), self.ratio * _REACH)
@@ -61,12 +56,12 @@ class Calibration:
         )
 
     def as_numbers(self) -> dict[str, float]:
-        """What a store keeps of it."""
+        """The values to store."""
         return {"ratio": self.ratio, "weight": self.weight}
 
 
 def prior(model: str) -> Calibration:
-    """What is known of a model before its first report."""
+    """The calibration of a model before its first report."""
     name = model.lower()
     return Calibration(
         next((ratio for pattern, ratio in _PRIORS if pattern.search(name)), _DEFAULT)
@@ -74,18 +69,16 @@ def prior(model: str) -> Calibration:
 
 
 def from_numbers(numbers: Mapping[str, float], model: str) -> Calibration:
-    """What `as_numbers` gave; the prior where these are not such numbers."""
+    """Inverse of `as_numbers`; the prior if the numbers are invalid."""
     ratio, weight = numbers.get("ratio", 0.0), numbers.get("weight", 0.0)
     if not (_LOWEST_RATIO <= ratio <= _HIGHEST_RATIO and 0 < weight <= _MOST_WEIGHT):
         return prior(model)
     return Calibration(ratio, weight)
 
 
-_PREFIX_TOLERANCE = (
-    0.05  # of a prompt: by so much our count moves between two turns when it is calibrated anew
-)
-_FEW_NEW = 100  # tokens: a turn that adds fewer says less about itself than all that was sent says
-_LOWEST_NEW, _HIGHEST_NEW = 0.3, 3.0  # beyond this the two did not count the same thing
+_PREFIX_TOLERANCE = 0.05  # of a prompt: recalibration moves our count by this much between turns
+_FEW_NEW = 100  # tokens: a turn that adds fewer is a worse sample than the whole prompt
+_LOWEST_NEW, _HIGHEST_NEW = 0.3, 3.0  # outside these bounds the two counted different things
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +93,9 @@ class RecountedBill:
 class _Turn:
     bill: Bill
     scale: float
-    """How many tokens the provider counted for one of ours, of all that was sent."""
+    """Provider tokens per token of ours, over the whole prompt sent."""
     whole: float
-    """What everything came to, in the provider's tokens."""
+    """Tokens of sending everything, by the provider's count."""
 
 
 class Recount:
@@ -110,24 +103,21 @@ class Recount:
 
     def __init__(self, step: int = 1) -> None:
         self._step = step
-        """Tokens in which the provider's cache counts."""
+        """Granularity of the provider's cache, in tokens."""
         self._latest: _Turn | None = None
 
     def add(self, bill: Bill) -> RecountedBill:
         before = self._latest
         scale = self._scale(bill)
-        if (
-            bill.sent == bill.whole
-        ):  # everything was sent: what the provider counted is what there was
-            counted = _scaled(bill.sent, scale)
+        if bill.sent == bill.whole:  # everything was sent: the provider's count is exact
+            counted = _scale_usage(bill.sent, scale)
             self._latest = _Turn(bill, scale, counted.prompt)
             return RecountedBill(counted, counted)
         if before is not None and self._extends(before.bill, bill):
             read = before.whole
             new = self._new(before.bill.whole, bill.whole) * self._scale_of_new(before, bill, scale)
         else:
-            # Another branch, or nothing is cached any more: of the same content as what came
-            # before, as far as we know.
+            # Another branch, or the cache has expired: assume the same kind of content as before.
             factor = (
                 before.whole / before.bill.whole.prompt
                 if before is not None and before.bill.whole.prompt
@@ -139,12 +129,12 @@ class Recount:
             )
         self._latest = _Turn(bill, scale, read + new)
         return RecountedBill(
-            _scaled(bill.sent, scale), split_usage(bill.whole, read, new, bill.whole.output)
+            _scale_usage(bill.sent, scale), split_usage(bill.whole, read, new, bill.whole.output)
         )
 
     def _scale(self, bill: Bill) -> float:
-        """A report of several calls is a sum: it tells about one only roughly, and counts where
-        nothing else is known."""
+        """Provider tokens per token of ours. A report of several calls is a sum, so it is used only
+        if there is no earlier scale."""
         if bill.calls > 1 and self._latest is not None:
             return self._latest.scale
         ours = bill.sent.prompt * max(1, bill.calls)
@@ -163,7 +153,7 @@ class Recount:
         )
 
     def _extends(self, before: Bill, bill: Bill) -> bool:
-        """Is all of the prompt before in what is read from the cache?"""
+        """True if the whole previous prompt is read from the cache."""
         pairs = ((before.sent, bill.sent), (before.whole, bill.whole))
         return all(
             abs(now.cache_read - then.prompt) <= _PREFIX_TOLERANCE * then.prompt + self._step
@@ -171,19 +161,20 @@ class Recount:
         )
 
     def _new(self, before: Usage, now: Usage) -> int:
-        """What was not there before. The last part of what was, which fills no step of the cache,
-        is no news."""
+        """Tokens added since `before`; the remainder that filled no cache step is not counted as
+        new."""
         rest = min(max(before.prompt - now.cache_read, 0), self._step - 1)
         return max(0, now.input + now.cache_write - rest)
 
 
-def _scaled(usage: Usage, factor: float) -> Usage:
+def _scale_usage(usage: Usage, factor: float) -> Usage:
     new = (usage.input + usage.cache_write) * factor
     return split_usage(usage, usage.cache_read * factor, new, usage.output)
 
 
 def split_usage(like: Usage, read: float, new: float, output: int) -> Usage:
-    """So many tokens, what is not read divided into written and uncached as it was."""
+    """Usage of `read` and `new` tokens, the new ones split into written and uncached as in
+    `like`."""
     uncached = like.input + like.cache_write
     written = new * like.cache_write / uncached if uncached else 0.0
     return Usage(round(new - written), round(read), round(written), output)

@@ -1,9 +1,8 @@
-"""Our list of tools where the provider can defer some, so that one which was found is called by its
+"""Our tool list for providers that can defer tools, so that a tool found by search is called by its
 own name.
 
-A deferred tool is no part of what the provider caches. It becomes a part of the conversation where
-an answer to a search refers to it, behind everything that was said before: a find breaks no prefix,
-whatever it finds.
+A deferred tool is not part of what the provider caches. It enters the conversation where the answer
+to a search refers to it, after everything before: a search never breaks the prefix.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from hotset.nouns.message import Loading, ToolSpec
 from hotset.nouns.tool import FIND_TOOLS
 
 MOST_DEFERRED = 64
-"""Tools that one session's list may hold deferred: they cost no tokens, but are sent with every
-request, about 1 KB each. What is found beyond them is told in words."""
+"""Deferred tools in one session's list: they cost no tokens, but are sent with every request, about
+1 KB each. Further tools found are described in text."""
 
 ANCHOR = ToolSpec(
     "hotset__later",
@@ -25,33 +24,34 @@ ANCHOR = ToolSpec(
     b'{"type":"object","properties":{}}',
     Loading.WHEN_FOUND,
 )
-"""Stands in a list from the session's first request on. Clients that live on Anthropic's cache
-(Claude Code, Pi) declare such a tool, too: it is the first deferred one that changes what the
-provider writes in front of a conversation, and no other does."""
+"""In the list from the session's first request on. The first deferred tool changes what the
+provider writes in front of a conversation, and no later one does; clients that rely on Anthropic's
+cache (Claude Code, Pi) declare such a tool too."""
 
 
 _REFUSED = re.compile(
     rb"defer_?loading|deferred|tool_reference|tool_search|hotset__later", re.IGNORECASE
 )
-"""What an upstream speaks of that does not know the fields."""
+"""Words in the error of an upstream that does not know the fields."""
 
 
 def is_refusal(status: int, body: bytes) -> bool:
-    """Does an upstream refuse a request because it knows no deferred tools?"""
+    """True if an upstream refuses a request because it does not know deferred tools."""
     return status in (400, 422) and _REFUSED.search(body) is not None
 
 
-def deferring(specs: Sequence[ToolSpec], found: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """Our tools, where those that are found can be called by their own names; `found` are those
-    that were."""
+def with_deferred_tools(
+    specs: Sequence[ToolSpec], found: Sequence[ToolSpec]
+) -> tuple[ToolSpec, ...]:
+    """Our tools for a provider that defers, with the `found` ones callable by their own names."""
     here = (
         replace(each, loading=Loading.FINDS) if each.name == FIND_TOOLS else each for each in specs
     )
     return (*here, ANCHOR, *found)
 
 
-def at_once(specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
-    """The same where nothing is deferred."""
+def without_deferred_tools(specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
+    """The same list with nothing deferred."""
     return tuple(
         replace(each, loading=Loading.AT_ONCE)
         for each in specs
@@ -59,6 +59,6 @@ def at_once(specs: Sequence[ToolSpec]) -> tuple[ToolSpec, ...]:
     )
 
 
-def words_for(spec: ToolSpec) -> str:
-    """What is said of a tool that was found, where it cannot be called by its own name."""
+def describe_tool(spec: ToolSpec) -> str:
+    """The text about a found tool that cannot be called by its own name."""
     return f"{spec.name}: {spec.description} Arguments: {spec.parameters.decode()}"

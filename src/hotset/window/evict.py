@@ -15,23 +15,21 @@ from hotset.window.birth import rebirths
 from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
 from hotset.window.names import names_of
-from hotset.window.step_sizes import Step, Weighed, is_prompt
+from hotset.window.step_sizes import Step, WeighedConversation, is_prompt
 
 _LOGGED = 90
-"""Tokens that the log of one step takes, about: 70 to 150 on recorded sessions."""
+"""Tokens of one step's log, about: 70 to 150 on recorded sessions."""
 
 
-def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
-    """Rows and stubs for what leaves now, and why; nothing where all stays."""
+def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departure:
+    """Rows and stubs for what leaves now, and why; empty if everything stays."""
     resident = [step for step in weighed.steps if weighed.is_resident(step)]
     overflow = weighed.total > moment.room(knobs)
     crowded = bool(knobs.most) and len(resident) > knobs.most
     if not resident or not (overflow or crowded or knobs.early):
         return Departure()
     may = [step for step in resident if _may_leave(weighed, step, knobs, moment)]
-    if not (
-        overflow or crowded or _pays(weighed, may, knobs, moment)
-    ):  # the most that could leave would not pay
+    if not (overflow or crowded or _pays(weighed, may, knobs, moment)):  # not even all of them pay
         return Departure()
     leaving = _leaving(weighed, resident, may, knobs, moment)
     if not (overflow or crowded or _pays(weighed, leaving, knobs, moment)):
@@ -46,7 +44,7 @@ def evict(weighed: Weighed, knobs: Knobs, moment: Moment) -> Departure:
     return departure
 
 
-def _may_leave(weighed: Weighed, step: Step, knobs: Knobs, moment: Moment) -> bool:
+def _may_leave(weighed: WeighedConversation, step: Step, knobs: Knobs, moment: Moment) -> bool:
     if weighed.steps[-1].number - step.number < knobs.keep:
         return False
     return not moment.pinned or not any(
@@ -55,15 +53,19 @@ def _may_leave(weighed: Weighed, step: Step, knobs: Knobs, moment: Moment) -> bo
 
 
 def _leaving(
-    weighed: Weighed, resident: Sequence[Step], may: Sequence[Step], knobs: Knobs, moment: Moment
+    weighed: WeighedConversation,
+    resident: Sequence[Step],
+    may: Sequence[Step],
+    knobs: Knobs,
+    moment: Moment,
 ) -> list[Step]:
-    """The steps that leave, in the order of the conversation: the highest scores first, until the
-    rest fits."""
+    """The steps that leave, in conversation order: the highest scores are taken until the rest
+    fits."""
     held = sum(map(weighed.of, resident))
     free = knobs.window / moment.scale - moment.fixed - (weighed.total - held)
     goal = knobs.low * max(0.0, free)
     leaving: list[Step] = []
-    for step in _ranked(weighed, may, knobs, moment):
+    for step in _rank_steps(weighed, may, knobs, moment):
         if held <= goal and not (knobs.most and len(resident) - len(leaving) > knobs.keep):
             break
         leaving.append(step)
@@ -71,9 +73,11 @@ def _leaving(
     return sorted(leaving, key=lambda step: step.number)
 
 
-def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment) -> Sequence[Step]:
-    """The first to leave first. Steps with pages of a spared kind leave last; equals leave oldest
-    first."""
+def _rank_steps(
+    weighed: WeighedConversation, may: Sequence[Step], knobs: Knobs, moment: Moment
+) -> Sequence[Step]:
+    """The steps in the order in which they leave. Steps with pages of a spared kind are last; among
+    equal scores the oldest is first."""
     if knobs.policy == "recency" and not knobs.spared:
         return may
     score, facts = POLICIES[knobs.policy], _facts_of_steps(weighed, knobs.forms.latest)
@@ -86,18 +90,18 @@ def _ranked(weighed: Weighed, may: Sequence[Step], knobs: Knobs, moment: Moment)
     return sorted(may, key=rank)
 
 
-def _facts_of_steps(weighed: Weighed, now_doing: int) -> Callable[[Step], StepFacts]:
-    """What is known of a step, worked out once for each, beside the latest steps: so many say what
-    is being done."""
+def _facts_of_steps(weighed: WeighedConversation, now_doing: int) -> Callable[[Step], StepFacts]:
+    """A function for a step's facts, computed once per step; the latest `now_doing` steps define
+    the current topic."""
 
     @cache
-    def said(step: Step) -> frozenset[str]:
+    def names_in(step: Step) -> frozenset[str]:
         return frozenset().union(
             *(names_of(piece.content) for line in weighed.inside(step) for piece in line.pieces)
         )
 
     @cache
-    def called(step: Step) -> frozenset[str]:
+    def names_called(step: Step) -> frozenset[str]:
         pieces = (
             piece
             for line in weighed.inside(step)
@@ -109,16 +113,16 @@ def _facts_of_steps(weighed: Weighed, now_doing: int) -> Callable[[Step], StepFa
         )
 
     latest = weighed.steps[-1].number
-    now = frozenset().union(*map(said, weighed.steps[-now_doing:]))
+    now = frozenset().union(*map(names_in, weighed.steps[-now_doing:]))
     prompted = max(
         (index for index, line in enumerate(weighed.lines) if is_prompt(line)), default=-1
     )
 
     def facts(step: Step) -> StepFacts:
-        own = said(step)
+        own = names_in(step)
         later = weighed.steps[step.number :]
         used = next(
-            (each.number for each in reversed(later) if not own.isdisjoint(called(each))),
+            (each.number for each in reversed(later) if not own.isdisjoint(names_called(each))),
             step.number,
         )
         return StepFacts(
@@ -133,13 +137,15 @@ def _facts_of_steps(weighed: Weighed, now_doing: int) -> Callable[[Step], StepFa
     return facts
 
 
-def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Moment) -> bool:
-    """Does letting these steps leave cost less than reading them on, and is now the time?
+def _pays(
+    weighed: WeighedConversation, leaving: Sequence[Step], knobs: Knobs, moment: Moment
+) -> bool:
+    """True if letting these steps leave costs less than continuing to read them, and now is the
+    time.
 
-    A batch costs the rewriting of what stands behind it, its log, and the retrievals that it will
-    cause. Waiting makes a batch larger and so rarer, and costs the reading of what could have left:
-    the cheapest size is that of an order in a warehouse, sqrt(2 x cost of a batch x growth per call
-    / cost of reading).
+    A batch costs rewriting what follows it, its log, and the retrievals it will cause. Waiting
+    makes batches larger and rarer, but the steps are read meanwhile: the cheapest size is the
+    economic order quantity, sqrt(2 x cost of a batch x growth per call / cost of reading).
     """
     price = moment.price
     log = len(leaving) * _LOGGED
@@ -153,9 +159,7 @@ def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
     batch = (price.write - price.read) * max(0, behind) + price.write * log + regret
     calls = len(weighed.steps)
     saved = min(calls, knobs.patience) * price.read * evicted
-    if (
-        weighed.lost is not None
-    ):  # all of it has to be written again anyway, so there is nothing to wait for
+    if weighed.lost is not None:  # all is written again anyway: there is nothing to wait for
         return saved + price.write * evicted > batch
     growth = sum(map(weighed.of, weighed.steps)) / calls
     return saved > batch and evicted >= math.sqrt(2 * batch * growth / price.read)
@@ -163,18 +167,17 @@ def _pays(weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Momen
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """A step that may leave."""
+    """What the policies know about a step that may leave."""
 
     age: int
-    """How many steps came after it."""
+    """Number of steps after it."""
     tokens: int
     unused: int
-    """How many steps came since a call last copied something from it; its age where none did."""
+    """Steps since a call last copied something from it; its age if none did."""
     finished: bool
-    """The user has spoken again since: the work it belongs to is done, or was given up."""
+    """The user has written since: its work is done or was given up."""
     strange: float
-    """How little it has to do with the latest steps: 1 where it shares no name with them, 0 where
-    it shares all."""
+    """Distance from the latest steps: 1 if they share no name, 0 if they share all."""
     kinds: frozenset[Kind]
 
 
@@ -192,17 +195,17 @@ def by_use(step: StepFacts) -> float:
 
 
 def by_size(step: StepFacts) -> float:
-    """The largest first, weighed with age: the most room for the fewest stubs."""
+    """The largest first, weighted by age: the most room for the fewest stubs."""
     return step.tokens * (1 + step.age)
 
 
 def by_topic(step: StepFacts) -> float:
-    """First what has least to do with what is being done now."""
+    """The least related to the current work first."""
     return step.strange * 1e6 + step.age
 
 
 def by_task(step: StepFacts) -> float:
-    """First the work that is finished, then the oldest."""
+    """Finished work first, then the oldest."""
     return step.finished * 1e6 + step.age
 
 

@@ -1,5 +1,5 @@
-"""Ghosts: tools of the library that stand in a session's list, though nothing of them runs. Which
-may, and how."""
+"""Ghosts: library tools listed in a session though none of them runs. Which may be listed, and
+how."""
 
 from __future__ import annotations
 
@@ -20,63 +20,63 @@ from hotset.window.retrieval_tools import descriptions
 
 _MARK = re.compile(r"\[GHOST [\d.]+\] ")
 _LONGEST_DESCRIPTION = 1000  # characters; OpenAI took at most 1,024
-# what is longer costs more at every call than the one call by which `find_tools` tells of it
+# a longer one costs more at every call than one call of `find_tools`
 _LONGEST_SCHEMA = 6000
 _ANYTHING = b'{"type":"object","properties":{}}'
 _DEEPEST = 12
-_SAME = 200  # characters by which two descriptions are the same: clients cut them
+_SAME = 200  # characters compared of two descriptions: clients cut them
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what Anthropic takes
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _CHOICES = ("anyOf", "oneOf", "allOf")
-_LOOKED_AT = 400  # characters of a description: what it does comes first
+_LOOKED_AT = 400  # characters read of a description: what it does comes first
 _WORD = re.compile(r"[^\W\d_]+")
 _WEAK = word_set("""
     add based check code create creat data delete delet file first following info information list
     name new number one other result return run set string test two type update updat user value
     work
     """)
-"""They tell something only together with the rest of a name: everybody creates, lists and tests."""
+"""Too common to identify a tool by themselves: every tool creates, lists and tests."""
 
 
 def ghost_spec(ghost: Ghost) -> ToolSpec | None:
-    """A tool of the library as it stands in a session's list; None where a provider might refuse
-    the whole request for it.
+    """A library tool as listed in a session; None if a provider might refuse the whole request for
+    it.
 
-    What one provider takes another does not: schemas with anything unusual are left to
-    `find_tools`.
+    Providers accept different schemas: any unusual one is left to `find_tools`.
     """
     tool = ghost.tool
-    parameters = _accepted(tool)
+    parameters = _accepted_schema(tool)
     if parameters is None or not _NAME.fullmatch(tool.name):
         return None
-    return ToolSpec(tool.name, _short(f"[GHOST {ghost.score:.2f}] {_told(tool)}"), parameters)
+    return ToolSpec(tool.name, _short(f"[GHOST {ghost.score:.2f}] {_describe(tool)}"), parameters)
 
 
 def found_spec(tool: LibraryTool) -> ToolSpec | None:
-    """A tool that the model found, as it is handed over to be called by its own name; None where no
-    provider takes the name.
+    """A found tool as handed over to be called by its own name; None if no provider accepts the
+    name.
 
-    Its search is answered by definitions alone. Where a provider might refuse the schema, it stands
-    in the description instead: whoever runs the tool checks what it is given anyway, and says what
-    is wrong with it.
+    A search is answered by definitions alone. A schema that a provider might refuse is put into the
+    description instead: the tool checks its arguments anyway and reports what is wrong.
     """
     if not _NAME.fullmatch(tool.name):
         return None
-    parameters = _accepted(tool)
-    told = _told(tool)
+    parameters = _accepted_schema(tool)
+    description = _describe(tool)
     if parameters is None:
-        told = f"{told} Arguments (JSON schema): {tool.parameters.decode('utf-8', 'replace')}"
-    return ToolSpec(tool.name, _short(told), parameters or _ANYTHING, Loading.WHEN_FOUND)
+        description = (
+            f"{description} Arguments (JSON schema): {tool.parameters.decode('utf-8', 'replace')}"
+        )
+    return ToolSpec(tool.name, _short(description), parameters or _ANYTHING, Loading.WHEN_FOUND)
 
 
-def speaks_of(prompt: str, tool: LibraryTool, knobs: ToolboxKnobs) -> bool:
-    """Does the prompt name what the tool does? A search always finds something, and mostly nobody
-    asked for a tool.
+def is_named_in(prompt: str, tool: LibraryTool, knobs: ToolboxKnobs) -> bool:
+    """True if the prompt names what the tool does. A search always finds something, and most
+    prompts ask for no tool.
 
-    They share two telling words, one of them in the tool's name, or all of its name; and that is a
-    tenth of what the prompt says. Of the questions of Seal-Tools and StableToolBench 91 and 82 in
-    100 then have the right tool among their ghosts (99 and 91 without this test), of MetaTool's,
+    They share two significant words, one of them in the tool's name, or all of its name; and that
+    is a tenth of the prompt's words. Of the questions of Seal-Tools and StableToolBench 91 and 82
+    in 100 then have the right tool among their ghosts (99 and 91 without this test), of MetaTool's,
     which hardly ever name what they want, 17 (73). Of 100 short prompts of recorded coding sessions
     3 to 16 get a ghost out of these libraries, which have nothing for them; of the long ones none
     does.
@@ -90,9 +90,9 @@ def speaks_of(prompt: str, tool: LibraryTool, knobs: ToolboxKnobs) -> bool:
     return bool(named) and (len(shared) >= knobs.ghost_words or is_whole) and is_enough
 
 
-def beside(ours: Sequence[ToolSpec], theirs: Sequence[ClientTool]) -> tuple[ToolSpec, ...]:
-    """Those of our tools that the client does not have already: under the same name, or under the
-    same name with something in front of it and the same description."""
+def not_in_client(ours: Sequence[ToolSpec], theirs: Sequence[ClientTool]) -> tuple[ToolSpec, ...]:
+    """Our tools that the client does not have: under the same name, or under a prefixed name with
+    the same description."""
     names = {tool.name for tool in theirs}
     return tuple(
         each
@@ -101,9 +101,9 @@ def beside(ours: Sequence[ToolSpec], theirs: Sequence[ClientTool]) -> tuple[Tool
     )
 
 
-def defers(theirs: Sequence[ClientTool]) -> bool:
-    """True where a client lets its own tools be searched: what is listed beside them is its
-    business."""
+def defers_own_tools(theirs: Sequence[ClientTool]) -> bool:
+    """True if a client makes its own tools searchable: then it decides what is listed beside
+    them."""
     return any(
         _is_deferred(tool.raw)
         for tool in theirs
@@ -111,8 +111,8 @@ def defers(theirs: Sequence[ClientTool]) -> bool:
     )
 
 
-def _accepted(tool: LibraryTool) -> bytes | None:
-    """The schema of its arguments, where every provider is known to take such a one."""
+def _accepted_schema(tool: LibraryTool) -> bytes | None:
+    """The schema of its arguments if every provider is known to accept such a one."""
     try:
         schema = msgspec.json.decode(tool.parameters or b"{}")
     except (ValueError, RecursionError):
@@ -133,16 +133,16 @@ def _accepted(tool: LibraryTool) -> bytes | None:
     )
 
 
-def _told(tool: LibraryTool) -> str:
+def _describe(tool: LibraryTool) -> str:
     return " ".join(tool.description.split()) or tool.title or tool.own_name
 
 
-def _short(said: str) -> str:
-    return clip(said, _LONGEST_DESCRIPTION).encode("utf-8", "replace").decode()
+def _short(text: str) -> str:
+    return clip(text, _LONGEST_DESCRIPTION).encode("utf-8", "replace").decode()
 
 
 def _is_plain(schema: Any, depth: int = 0) -> bool:
-    """Nothing in it that any provider is known to refuse."""
+    """True if nothing in it is known to be refused by a provider."""
     if isinstance(schema, bool):
         return depth > 0
     if not isinstance(schema, dict) or depth > _DEEPEST:
@@ -203,8 +203,8 @@ def _is_same(ours: ToolSpec, theirs: ClientTool) -> bool:
         ":",
     ):
         return False
-    told = _plain(_description(theirs))
-    return any(_plain(_MARK.sub("", each, count=1)) == told for each in descriptions(ours))
+    description = _plain(_description(theirs))
+    return any(_plain(_MARK.sub("", each, count=1)) == description for each in descriptions(ours))
 
 
 def _description(tool: ClientTool) -> str:
@@ -213,8 +213,8 @@ def _description(tool: ClientTool) -> str:
     except (ValueError, RecursionError):
         return ""
     inner = raw.get("function", raw) if isinstance(raw, dict) else {}
-    said = inner.get("description", "") if isinstance(inner, dict) else ""
-    return said if isinstance(said, str) else ""
+    text = inner.get("description", "") if isinstance(inner, dict) else ""
+    return text if isinstance(text, str) else ""
 
 
 def _plain(text: str) -> str:

@@ -1,6 +1,5 @@
-"""What stands in place of steps that leave: one stub for each stretch of them, or one for each page
-where messages must stay. A stub says what left, when, what it was about, what was done, and the
-call that brings it back."""
+"""Stubs for steps that leave: one for each stretch of steps, or one per page if messages must stay.
+A stub holds what left, when, its topics, what was done, and the call that brings it back."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from hotset.window.moment import Moment, no_bound
 from hotset.window.names import coined_names, distinct_names, words_within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
-from hotset.window.step_sizes import Step, Weighed
+from hotset.window.step_sizes import Step, WeighedConversation
 from hotset.window.summary import summaries_within
 
 _CHARS_PER_TOKEN = 4
@@ -36,9 +35,13 @@ class Departure:
 
 
 def leave(
-    weighed: Weighed, leaving: Sequence[Step], knobs: Knobs, moment: Moment, cause: Cause
+    weighed: WeighedConversation,
+    leaving: Sequence[Step],
+    knobs: Knobs,
+    moment: Moment,
+    cause: Cause,
 ) -> Departure:
-    """Steps, in the order of the conversation, leave."""
+    """The departure of these steps, given in conversation order."""
     departure = Departure(cause)
     for run in _runs(leaving):
         if run[0].sticky:
@@ -49,15 +52,15 @@ def leave(
     return departure
 
 
-def mend(weighed: Weighed, knobs: Knobs, moment: Moment) -> tuple[Weighed, Departure]:
-    """The conversation after its client changed what had left, and the stubs that are made anew for
-    that.
+def mend(
+    weighed: WeighedConversation, knobs: Knobs, moment: Moment
+) -> tuple[WeighedConversation, Departure]:
+    """The conversation after its client changed what had left, and the stubs rebuilt for that.
 
-    A step of which a part has left comes back whole: its call and its result are sent together or
-    not at all. A stub tells of the steps that stand behind it: where some of them are no more, it
-    is made anew from the others.
+    A step that left only in part comes back whole: a call and its result are sent together or not
+    at all. A stub that covers steps which no longer exist is rebuilt from the others.
     """
-    runs, partly = _left(weighed)
+    runs, partly = _departed_steps(weighed)
     cut = [run for run in runs if not _is_intact(weighed, run)]
     if not cut and not partly:
         return weighed, Departure()
@@ -75,9 +78,9 @@ def mend(weighed: Weighed, knobs: Knobs, moment: Moment) -> tuple[Weighed, Depar
     return whole.after(departure.rows), departure
 
 
-def _left(weighed: Weighed) -> tuple[list[list[Step]], list[Step]]:
-    """The runs of steps that left, each up to the stub of the next; and the steps of which only a
-    part did."""
+def _departed_steps(weighed: WeighedConversation) -> tuple[list[list[Step]], list[Step]]:
+    """The runs of steps that left, each up to the stub of the next; and the steps that left only in
+    part."""
     runs: list[list[Step]] = []
     partly: list[Step] = []
     for step in weighed.steps:
@@ -93,16 +96,16 @@ def _left(weighed: Weighed) -> tuple[list[list[Step]], list[Step]]:
     return runs, partly
 
 
-def _is_intact(weighed: Weighed, run: Sequence[Step]) -> bool:
-    """Does one stub stand in front, and does it tell of these steps and no others?"""
+def _is_intact(weighed: WeighedConversation, run: Sequence[Step]) -> bool:
+    """True if exactly one stub is in front and covers these steps and no others."""
     lines = weighed.lines[run[0].first : run[-1].last + 1]
     rows = {row.spot: row.text for line in lines if (row := weighed.gone(line)) is not None}
     first, *others = rows.values()
-    return not any(others) and tells_of(first.decode("utf-8", "replace"), tuple(rows))
+    return not any(others) and is_stub_of(first.decode("utf-8", "replace"), tuple(rows))
 
 
-def fold(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment) -> None:
-    """Where logs have come to fill the window, the older ones are folded: enough of them for a long
+def fold(departure: Departure, weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> None:
+    """If logs take too much of the window, shortens the older ones, by enough to last a long
     time."""
     after = weighed.after(departure.rows)
     logs = [
@@ -118,13 +121,15 @@ def fold(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment) -
             old,
             over + most / 2,
             moment,
-            lambda told: folded_log(told, knobs.forms.folded_share),
+            lambda log: fold_log(log, knobs.forms.folded_share),
         )
 
 
-def squeeze(departure: Departure, weighed: Weighed, knobs: Knobs, moment: Moment) -> None:
-    """Where the window would still overflow: all logs shrink to their reference, then the largest
-    late results leave too."""
+def squeeze(
+    departure: Departure, weighed: WeighedConversation, knobs: Knobs, moment: Moment
+) -> None:
+    """If the window would still overflow, shortens all logs to their reference, then stubs the
+    largest late results."""
     after, room = weighed.after(departure.rows), moment.room(knobs)
     if after.total <= room:
         return
@@ -149,8 +154,7 @@ def _shrink(
     moment: Moment,
     shorter: Callable[[str], str],
 ) -> float:
-    """The oldest logs become shorter, until that has saved so much; tells how many tokens it did
-    save."""
+    """Shortens the oldest logs until `much` tokens are saved; returns the tokens saved."""
     saved = 0
     for line, row in logs:
         if saved >= much:
@@ -175,7 +179,7 @@ def _shrink(
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A result at its place, as it is shown."""
+    """A result at its place, with its tokens as shown."""
 
     step: int
     spot: Spot
@@ -183,7 +187,7 @@ class _Page:
     tokens: int
 
     @classmethod
-    def of(cls, weighed: Weighed, step: Step, spot: Spot, tokens: int) -> _Page:
+    def of(cls, weighed: WeighedConversation, step: Step, spot: Spot, tokens: int) -> _Page:
         return cls(
             step.number,
             spot,
@@ -193,7 +197,7 @@ class _Page:
 
 
 def _runs(leaving: Sequence[Step]) -> Iterator[list[Step]]:
-    """Steps that stand side by side leave together; one whose messages must stay is alone."""
+    """Groups adjacent steps, which leave together; a step whose messages must stay is alone."""
     run: list[Step] = []
     for step in leaving:
         if run and (step.sticky or run[-1].sticky or step.first != run[-1].last + 1):
@@ -205,14 +209,17 @@ def _runs(leaving: Sequence[Step]) -> Iterator[list[Step]]:
 
 
 def _collapse(
-    departure: Departure, weighed: Weighed, run: Sequence[Step], knobs: Knobs, moment: Moment
+    departure: Departure,
+    weighed: WeighedConversation,
+    run: Sequence[Step],
+    knobs: Knobs,
+    moment: Moment,
 ) -> None:
     assert departure.cause is not None
     first, last = run[0], run[-1]
     lines = weighed.lines[first.first : last.last + 1]
-    spots = list(
-        dict.fromkeys(Spot(line.chain, WHOLE) for line in lines)
-    )  # reasoning items that say the same have one chain
+    # Equal reasoning items share one chain.
+    spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))
     stub = stub_of(
         spots, lines, (first.number, last.number), "conversation", forms=knobs.forms, moment=moment
     )
@@ -224,24 +231,24 @@ def _collapse(
         int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
     )
     log = log_entries(((step.number, weighed.inside(step)) for step in run), knobs, moment.check)
-    for told in (stretch_text(stub, log, summary), reference(stub)):
-        text = told.encode("utf-8", "replace")
+    for stub_text in (stretch_text(stub, log, summary), reference(stub)):
+        text = stub_text.encode("utf-8", "replace")
         tokens = moment.count(text) + lines[0].extra
         if tokens < before:
             break
-    else:  # so little that even its reference would be longer
+    else:  # even the reference would be longer than the steps
         return
     wholes = {Spot(line.chain, WHOLE): line.whole for line in lines}
     forms = [(text, tokens), *((b"", 0) for _ in spots[1:])]
     departure.stubs.append(stub)
     departure.rows += [
-        Shown(spot, Form.GONE, said, weight, wholes[spot], departure.cause, moment.now)
-        for spot, (said, weight) in zip(spots, forms, strict=True)
+        Shown(spot, Form.GONE, content, weight, wholes[spot], departure.cause, moment.now)
+        for spot, (content, weight) in zip(spots, forms, strict=True)
     ]
 
 
 def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) -> int:
-    """A result becomes its reference; tells how many tokens that saves."""
+    """Replaces a result by its reference; returns the tokens saved."""
     assert departure.cause is not None
     piece = page.line.pieces[page.spot.position]
     alone = Line(page.line.chain, page.line.role, (piece,))
@@ -265,22 +272,21 @@ def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) 
 
 
 _PAGE_READ = 60_000
-"""Bytes of one page that are looked at."""
+"""Bytes read of one page."""
 
 _OPEN_TASK = re.compile(r"^\s*[-*] \[ \] .+$", re.MULTILINE)
 _A_LIST = 2
 
 _LOOKED_AT = 600  # characters of a line that may report an error
-_ENTITIES_ROOM = 80  # characters of names that a reference tells beside its topics
+_ENTITIES_ROOM = 80  # characters of names in a reference beside its topics
 _HINTS_ROOM = 60
-_FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be called after errors
+_FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be named after errors
 _HEADING = "Done there, by reply number:"
 _NAMED = "Names there:"
 _NAMED_BEFORE = "Names that came up there:"
 """The same in logs of earlier versions."""
 _CALLED_WEIGHS = 4
-"""How much more a name counts that a call used than one that a result mentioned: it was acted
-upon."""
+"""Weight of a name that a call used, relative to one that a result mentioned: it was acted upon."""
 
 
 def stub_of(
@@ -292,7 +298,7 @@ def stub_of(
     forms: FormKnobs,
     moment: Moment,
 ) -> Stub:
-    """What is known of lines that leave together."""
+    """The stub for lines that leave together."""
     paths, others, called = _commonest(lines, moment.check)
     topics = (paths + others)[: forms.topics]
     return Stub(
@@ -309,7 +315,7 @@ def stub_of(
 
 
 def reference(stub: Stub) -> str:
-    """One line, as the model sees it: of hints and entities, those that the topics do not tell."""
+    """The stub's one line for the model. Hints and entities already in the topics are omitted."""
     first, last = stub.turns
     count = last - first + 1
     when = f" @ {datetime.fromtimestamp(stub.time, UTC):%Y-%m-%d %H:%M}" if stub.time else ""
@@ -317,9 +323,9 @@ def reference(stub: Stub) -> str:
     hints = words_within(_not_in(stub.hints, stub.topics), _HINTS_ROOM)
     entities = words_within(_not_in(stub.entities, (*stub.topics, *hints)), _ENTITIES_ROOM)
     about = "".join(
-        f" | {label}: {', '.join(told)}"
-        for label, told in (("Topics", stub.topics), ("Entities", entities), ("Ask for", hints))
-        if told
+        f" | {label}: {', '.join(listed)}"
+        for label, listed in (("Topics", stub.topics), ("Entities", entities), ("Ask for", hints))
+        if listed
     )
     return (
         f"[CTX-REF:{stub.kind} | {turns}, {count} {'turns' if count > 1 else 'turn'} "
@@ -328,62 +334,62 @@ def reference(stub: Stub) -> str:
     )
 
 
-def tells_of(told: str, spots: Sequence[Spot]) -> bool:
-    """Does this stand in place of these pages, and of no others?"""
-    return bare_reference(told).endswith(f'retrieve_context(id="{_id(spots)}")]')
+def is_stub_of(text: str, spots: Sequence[Spot]) -> bool:
+    """True if this text is the stub of exactly these pages."""
+    return bare_reference(text).endswith(f'retrieve_context(id="{_id(spots)}")]')
 
 
-def _not_in(words: Iterable[str], told: Iterable[str]) -> list[str]:
-    """Those that stand in nothing that is told already."""
-    known = " ".join(told)
+def _not_in(words: Iterable[str], listed: Iterable[str]) -> list[str]:
+    """The words that occur in none of the listed texts."""
+    known = " ".join(listed)
     return [word for word in words if word not in known]
 
 
 def stretch_text(stub: Stub, log: Iterable[str], summary: str = "") -> str:
-    """What stands in place of a stretch of work: the reference, a summary where there is one, and
-    what was done."""
-    told = [reference(stub)]
+    """The text in place of a stretch of work: the reference, the summary if there is one, and the
+    log."""
+    parts = [reference(stub)]
     if summary:
-        told.append(summary)
-    return "\n".join([*told, _HEADING, *log])
+        parts.append(summary)
+    return "\n".join([*parts, _HEADING, *log])
 
 
-def folded_log(told: str, share: float) -> str:
-    """A log when there are too many: its reference and the names in it, up to a share of its
-    length; then its reference."""
-    head, _, log = told.partition("\n")
+def fold_log(text: str, share: float) -> str:
+    """A log shortened to its reference and names, up to a share of its length; a folded log becomes
+    its reference alone."""
+    head, _, log = text.partition("\n")
     if log.startswith((_NAMED, _NAMED_BEFORE)):
         return head
-    kept = words_within(_ranked(Counter(coined_names(log))), int(share * len(log)))
+    kept = words_within(_by_count(Counter(coined_names(log))), int(share * len(log)))
     return f"{head}\n{_NAMED} {' '.join(kept)}" if kept else head
 
 
-def bare_reference(told: str) -> str:
-    """The reference alone."""
-    return told.partition("\n")[0]
+def bare_reference(text: str) -> str:
+    """The reference alone, without the log."""
+    return text.partition("\n")[0]
 
 
 def log_entries(
     steps: Iterable[tuple[int, Sequence[Line]]], knobs: Knobs, check: Callable[[], None] = no_bound
 ) -> Iterator[str]:
-    """The log of steps that leave together: for each its number, what the model said and called,
-    and how it went.
+    """The log of steps that leave together: each one's number, the model's text and calls, and
+    errors.
 
-    The arguments of calls stand as they were written, because later calls repeat them more than
-    anything else. A name that was told once is not told again.
+    Call arguments are kept as written, because later calls repeat them more than anything else. A
+    name already in the log is not listed again.
     """
-    told: set[str] = set()
+    seen: set[str] = set()
     for number, lines in steps:
         check()
-        text = "\n".join(_entry(number, lines, knobs, told))
-        told.update(coined_names(text))
+        text = "\n".join(_entry(number, lines, knobs, seen))
+        seen.update(coined_names(text))
         yield text
 
 
-def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> Iterator[str]:
+def _entry(number: int, lines: Sequence[Line], knobs: Knobs, seen: set[str]) -> Iterator[str]:
     pieces = [piece for line in lines for piece in line.pieces]
     calls = [piece for piece in pieces if piece.kind.family is Kind.TOOL_CALL]
-    said = next(
+    reply = next(
         (
             _one_line(piece.content[:_PAGE_READ])
             for piece in pieces
@@ -394,41 +400,41 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, told: set[str]) -> 
     tools = f"[{', '.join(dict.fromkeys(piece.tool for piece in calls))}]" if calls else ""
     yield " ".join(
         part
-        for part in (f"{number}.", clip(said, knobs.said if calls else 2 * knobs.entry), tools)
+        for part in (f"{number}.", clip(reply, knobs.said if calls else 2 * knobs.entry), tools)
         if part
     )
     for piece in calls:
         for argument in arguments(piece.content):
-            yield from _argument(
-                argument.text.strip(), _room(argument.use, knobs), knobs.forms, told
+            yield from _argument_lines(
+                argument.text.strip(), _room(argument.use, knobs), knobs.forms, seen
             )
     files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
         if line.answers:
-            yield from _results(line, knobs, files, told)
+            yield from _results(line, knobs, files, seen)
 
 
 def _room(use: ArgumentUse, knobs: Knobs) -> int:
     return {
-        ArgumentUse.SAID: knobs.entry,
+        ArgumentUse.GIVEN: knobs.entry,
         ArgumentUse.WRITTEN: max(knobs.entry, knobs.room_for_written),
         ArgumentUse.REPLACED: knobs.forms.replaced,
     }[use]
 
 
-def _argument(leaf: str, room: int, forms: FormKnobs, told: set[str]) -> Iterator[str]:
-    """An argument as it was written; of a long one its beginning, in whole lines, its open tasks,
-    and the names in the rest."""
+def _argument_lines(leaf: str, room: int, forms: FormKnobs, seen: set[str]) -> Iterator[str]:
+    """An argument as written; a long one as its beginning, in whole lines, its open tasks, and the
+    names in the rest."""
     if len(leaf) <= room:
         if leaf:
             yield leaf
         return
     head = _beginning(leaf, room // 2)
     yield f"{head} …"
-    yield from _tasks(leaf[len(head) :], forms, told)
-    rest = Counter(name for name in coined_names(leaf[len(head) :]) if name not in told)
+    yield from _tasks(leaf[len(head) :], forms, seen)
+    rest = Counter(name for name in coined_names(leaf[len(head) :]) if name not in seen)
     if mentioned := words_within(distinct_names(rest, head), room // 2):
-        told.update(mentioned)
+        seen.update(mentioned)
         yield f"… {' '.join(mentioned)}"
 
 
@@ -437,19 +443,19 @@ def _beginning(text: str, room: int) -> str:
     return text[: cut if cut > room // 2 else room].rstrip()
 
 
-def _tasks(text: str, forms: FormKnobs, told: set[str]) -> Iterator[str]:
-    """What a list says is still to be done: it is what the work goes on with, and each item is
-    copied when it is ticked off."""
+def _tasks(text: str, forms: FormKnobs, seen: set[str]) -> Iterator[str]:
+    """Open items of a task list: the work continues with them, and each is copied when it is ticked
+    off."""
     tasks = [
-        task for task in dict.fromkeys(map(str.strip, _OPEN_TASK.findall(text))) if task not in told
+        task for task in dict.fromkeys(map(str.strip, _OPEN_TASK.findall(text))) if task not in seen
     ]
     if len(tasks) >= _A_LIST:
         kept = words_within(tasks, forms.tasks)
-        told.update(kept)
+        seen.update(kept)
         yield from kept
 
 
-def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) -> Iterator[str]:
+def _results(line: Line, knobs: Knobs, files: Container[str], seen: set[str]) -> Iterator[str]:
     for piece in line.pieces:
         if piece.kind is Kind.IMAGE:
             yield "-> image"
@@ -457,21 +463,21 @@ def _results(line: Line, knobs: Knobs, files: Container[str], told: set[str]) ->
             text = piece.content[:_PAGE_READ].decode("utf-8", "replace")
             if went := _error(text):
                 yield f"-> {clip(went, knobs.entry)}"
-            yield from _tasks(text, knobs.forms, told)
+            yield from _tasks(text, knobs.forms, seen)
             read = piece.kind is Kind.FILE and piece.call in files
             room = max(knobs.mentions, knobs.room_for_read) if read else knobs.mentions
-            if found := _mentioned(text, room, told):
-                told.update(found)
+            if found := _new_names(text, room, seen):
+                seen.update(found)
                 yield f"-> {' '.join(found)}"
 
 
-def _mentioned(text: str, room: int, told: set[str]) -> list[str]:
-    """The names of a result that no line above has told: those that come up most."""
+def _new_names(text: str, room: int, seen: set[str]) -> list[str]:
+    """The most frequent names of a result that are not yet in the log."""
     if not room or is_opaque(text.split("\n")):
         return []
     return words_within(
-        _ranked(
-            distinct_names(Counter(name for name in coined_names(text) if name not in told), "")
+        _by_count(
+            distinct_names(Counter(name for name in coined_names(text) if name not in seen), "")
         ),
         room,
     )
@@ -489,8 +495,8 @@ def _error(text: str) -> str:
 def _commonest(
     lines: Sequence[Line], check: Callable[[], None]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Paths, other names, and the names that calls used, each the most frequent first; of those
-    alike, one."""
+    """Paths, other names, and the names that calls used, each the most frequent first; one per
+    group of similar names."""
     found: Counter[str] = Counter()
     called: Counter[str] = Counter()
     for line in lines:
@@ -504,15 +510,15 @@ def _commonest(
                 found.update(coined_names(piece.content[:_PAGE_READ].decode("utf-8", "replace")))
     for name, count in called.items():
         found[name] += _CALLED_WEIGHS * count
-    ranked = [name.partition(" ")[0] for name in _ranked(distinct_names(found, ""))]
+    ranked = [name.partition(" ")[0] for name in _by_count(distinct_names(found, ""))]
     return (
         [name for name in ranked if "/" in name],
         [name for name in ranked if "/" not in name],
-        _ranked(called),
+        _by_count(called),
     )
 
 
-def _ranked(counts: Mapping[str, int]) -> list[str]:
+def _by_count(counts: Mapping[str, int]) -> list[str]:
     return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
@@ -521,6 +527,6 @@ def _one_line(content: bytes) -> str:
 
 
 def _id(spots: Sequence[Spot]) -> str:
-    """The same pages get the same name, on any machine."""
-    told = "\n".join(f"{spot.chain}:{spot.position}" for spot in spots)
-    return "r" + hashlib.sha256(told.encode()).hexdigest()[:11]
+    """An id made of the pages' chains: the same on any machine."""
+    keys = "\n".join(f"{spot.chain}:{spot.position}" for spot in spots)
+    return "r" + hashlib.sha256(keys.encode()).hexdigest()[:11]

@@ -1,9 +1,7 @@
-"""What turns came to: as the provider counted it, beside what sending everything would have come
-to. Pure.
+"""What turns cost: measured by the provider, beside an estimate of sending everything. Pure.
 
-The provider's count is measured. What sending everything would have come to was never sent, so it
-is an estimate: our own count under the same cache rules, in the provider's tokens (`Recount`), set
-right by how much of what should have been cached was (`reconciled`).
+The estimate is our own count under the same cache rules, converted to the provider's tokens
+(`Recount`) and corrected by the share of expected cache reads that happened (`reconcile`).
 """
 
 from __future__ import annotations
@@ -22,39 +20,39 @@ from hotset.window.calibrate import Recount, split_usage
 from hotset.window.price import dollars
 
 PriceOf = Callable[[str, str], Price]
-"""From a model and its upstream to what it costs."""
+"""Returns the price of a model at an upstream."""
 
 _MOST_TIMES = 10_000
-"""Turns whose overhead is remembered, the latest: a proxy runs for weeks."""
+"""Latest turns whose overhead is kept: a proxy runs for weeks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """As the provider counted it, at list prices; as we did in turns of which it reported nothing
+class MeasuredUsage:
+    """Usage as the provider counted it, at list prices; our own count for turns without a report
     (`Account.estimated_turns`)."""
 
     prompt: int
-    """Tokens of all prompts, hidden calls included: the next three together."""
+    """Tokens of all prompts, hidden calls included: the sum of the next three."""
     input: int
     cache_read: int
     cache_write: int
     output: int
     dollars: float
     cache_read_pct: float
-    """Of the prompts' tokens."""
+    """Percentage of the prompts' tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Estimated:
-    """What sending everything would have come to under the same cache rules."""
+class EstimatedCost:
+    """The estimate for sending everything under the same cache rules."""
 
     prompt: int
     dollars: float
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
-    """The estimate less what was measured; less than nothing where we made it dearer."""
+class AmountSaved:
+    """The estimate minus the measured cost; negative if hotset made it dearer."""
 
     tokens: int
     tokens_pct: float
@@ -64,43 +62,43 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What some turns came to."""
+    """Totals of some turns."""
 
     turns: int
     calls: int
     """Calls to the provider."""
     hidden_calls: int
-    """Of these, the ones that the client does not know of: the model got something back."""
+    """Of these, the ones the client does not see: the model retrieved something."""
     estimated_turns: int
-    """Turns without a report of the provider's: our own count stands in what is called measured."""
-    measured: Measured
-    estimated: Estimated
-    saved: Saved
+    """Turns without a report from the provider: `measured` holds our own count for them."""
+    measured: MeasuredUsage
+    estimated: EstimatedCost
+    saved: AmountSaved
     breaks: Mapping[str, int]
-    """How often the prefix was not an extension of the latest one, by cause."""
+    """Turns whose prefix did not extend the previous one, by cause."""
     prefix_kept_pct: float
-    """Of the turns."""
+    """Percentage of turns."""
     faults: int
     refaults: int
     faults_per_100: float
     refaults_per_100: float
     retrieval_pct: float
-    """Turns in which the model asked for something back."""
+    """Percentage of turns in which the model retrieved something."""
     overhead_ms_p50: float
     overhead_ms_p95: float
     models: tuple[str, ...]
     unlisted: tuple[str, ...]
-    """Models that have no list price: their dollars rest on a guess."""
+    """Models without a list price: their dollars are a guess."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What can be counted of turns without knowing a price."""
+    """Counts over turns that need no price."""
 
     turns: int = 0
     calls: int = 0
     estimated: int = 0
-    """Turns without a report of the provider's."""
+    """Turns without a report from the provider."""
     faults: int = 0
     refaults: int = 0
     retrieving: int = 0
@@ -143,20 +141,19 @@ class Counts:
 
 
 class Ledger:
-    """Takes in bills, one after the other, and says at any time what they come to: by session, and
-    together."""
+    """Adds up bills, by session and in total."""
 
     def __init__(self, price_of: PriceOf, most: int = 0) -> None:
-        """With `most`, the books of so many sessions are held, those that were billed last; of all
-        others only the sum."""
+        """With `most`, only the `most` sessions billed last keep a book; of the others only the sum
+        is kept."""
         self._price_of = price_of
         self._most = most
         self._books: dict[SessionId | None, _Book] = {}
-        self._closed = _Closed()
+        self._closed = _ClosedBooks()
 
     def add(self, bill: Bill) -> None:
-        """A bill without any count says nothing that could be set against an estimate: it does not
-        count."""
+        """Adds a bill; one without a prompt count is ignored, since it cannot be compared with an
+        estimate."""
         if not bill.usage.prompt:
             return
         book = self._books.get(bill.session)
@@ -170,24 +167,24 @@ class Ledger:
 
     @property
     def sessions(self) -> tuple[SessionId | None, ...]:
-        """In the order of their first bill; None where bills did not say."""
+        """In the order of their first bill; None for bills without a session."""
         return tuple(self._books)
 
     def of(self, session: SessionId | None) -> Account:
         return _account([self._books[session]])
 
     def total(self) -> Account:
-        """The sum of all sessions: each is reconciled by itself."""
+        """The sum of all sessions; each is reconciled by itself."""
         return _account([self._closed, *self._books.values()])
 
 
-def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
-    """The estimate of what was never sent, set right by what was: `measured` and `estimated` are of
-    the same prompts.
+def reconcile(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
+    """The estimate `whole`, corrected by a comparison of `measured` and `estimated` for the same
+    prompts.
 
-    Tokens are scaled by how many the provider counts for one of ours; what is read from the cache
-    by how much of what should have been there was; what is left is divided into written and
-    uncached as the provider divided it.
+    Tokens are scaled by the provider's count per token of ours, cache reads by the share of
+    expected reads that happened; the rest is split into written and uncached as the provider split
+    it.
     """
     counted, ours = measured.prompt, estimated.prompt
     if not counted or not ours:
@@ -198,22 +195,22 @@ def reconciled(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
     elif measured.cache_read:
         read = total * measured.cache_read / counted
     else:
-        # Nothing of what can be compared was to come from the cache, as in a session's first turn:
-        # that says nothing of whether the rest would have. The rules are all there is to go by.
+        # No cache read was expected in what can be compared, as in a session's first turn: there is
+        # nothing to correct by, so the cache rules decide.
         read = whole.cache_read * counted / ours
-    # Where nothing came uncached there is nothing to learn the division from.
+    # Without uncached tokens there is no split to copy.
     like = measured if measured.input or measured.cache_write else estimated
     return split_usage(like, read, total - read, whole.output)
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """The smallest value that is not exceeded by this share of them; 0 of none."""
+    """The smallest value that this share of the values does not exceed; 0 for no values."""
     ranked = sorted(values)
     return ranked[max(0, ceil(share * len(ranked)) - 1)] if ranked else 0.0
 
 
 def alerts(readings: Mapping[str, float], thresholds: Mapping[str, Threshold]) -> tuple[Alert, ...]:
-    """The values that are beyond their thresholds."""
+    """An alert for each reading beyond its threshold."""
     return tuple(
         Alert(name, readings[name], each.limit, each.side, each.means)
         for name, each in thresholds.items()
@@ -223,7 +220,7 @@ def alerts(readings: Mapping[str, float], thresholds: Mapping[str, Threshold]) -
 
 @dataclass(slots=True)
 class _Sum:
-    """Turns of one model whose prompts are priced alike."""
+    """Usage of one model's turns with the same price."""
 
     usage: Usage = field(default_factory=Usage)
     calls: int = 0
@@ -234,8 +231,8 @@ class _Sum:
 
 
 _Sums = dict[tuple[str, str, bool], _Sum]
-"""By model, upstream, and whether the prompts are long ones, which cost more: a sum must not mix
-the two."""
+"""By model, upstream, and whether the prompts are long, which cost more: a sum must not mix the
+two."""
 
 
 class _Book:
@@ -249,7 +246,7 @@ class _Book:
         self._price_of = price_of
         self._recounts: dict[tuple[str, str], Recount] = {}
         self._compared: dict[tuple[str, str], tuple[_Sum, _Sum]] = {}
-        """What was measured and what was estimated of the same prompts."""
+        """Measured and estimated usage of the same prompts."""
 
     def add(self, bill: Bill) -> None:
         self.counts.add(bill)
@@ -261,8 +258,8 @@ class _Book:
         recounted = self._recounts[model].add(bill)
         _add(self.measured, model, price, bill.usage, bill.calls)
         _add(self.whole, model, price, recounted.whole, 1)
-        # The report of a turn with hidden calls is a sum over all of them, the estimate is of the
-        # first: they cannot be compared. Nor can our own count with itself.
+        # The report of a turn with hidden calls is a sum over all of them, the estimate covers only
+        # the first: they cannot be compared. Nor can our own count with itself.
         if bill.calls == 1 and not bill.usage.estimated:
             measured, estimated = self._compared.setdefault(model, (_Sum(), _Sum()))
             measured.add(bill.usage, 1)
@@ -279,14 +276,14 @@ class _Book:
         tokens, cost = 0, 0.0
         for (model, upstream, _), each in self.whole.items():
             measured, estimated = self._compared.get((model, upstream), (_Sum(), _Sum()))
-            usage = reconciled(each.usage, measured.usage, estimated.usage)
+            usage = reconcile(each.usage, measured.usage, estimated.usage)
             tokens += usage.prompt
             cost += dollars(self.prices[model, upstream], usage, each.calls)
         return tokens, cost
 
 
-class _Closed:
-    """What books that are no longer held came to."""
+class _ClosedBooks:
+    """Totals of books that are no longer kept."""
 
     def __init__(self) -> None:
         self.counts = Counts()
@@ -319,8 +316,8 @@ def _add(sums: _Sums, model: tuple[str, str], price: Price, usage: Usage, calls:
     sums[key].add(usage, calls)
 
 
-def _account(books: Sequence[_Book | _Closed]) -> Account:
-    counts = _together([book.counts for book in books])
+def _account(books: Sequence[_Book | _ClosedBooks]) -> Account:
+    counts = _sum_counts([book.counts for book in books])
     usage = Usage()
     for book in books:
         for each in book.measured.values():
@@ -334,7 +331,7 @@ def _account(books: Sequence[_Book | _Closed]) -> Account:
         calls=counts.calls,
         hidden_calls=counts.calls - counts.turns,
         estimated_turns=counts.estimated,
-        measured=Measured(
+        measured=MeasuredUsage(
             prompt,
             usage.input,
             usage.cache_read,
@@ -343,8 +340,8 @@ def _account(books: Sequence[_Book | _Closed]) -> Account:
             spent,
             _pct(usage.cache_read, prompt),
         ),
-        estimated=Estimated(tokens, cost),
-        saved=Saved(
+        estimated=EstimatedCost(tokens, cost),
+        saved=AmountSaved(
             tokens - prompt, _pct(tokens - prompt, tokens), cost - spent, _pct(cost - spent, cost)
         ),
         breaks=dict(counts.breaks.most_common()),
@@ -361,7 +358,7 @@ def _account(books: Sequence[_Book | _Closed]) -> Account:
     )
 
 
-def _together(several: Sequence[Counts]) -> Counts:
+def _sum_counts(several: Sequence[Counts]) -> Counts:
     total = Counts(times=deque())
     for each in several:
         total.include(each)

@@ -1,4 +1,4 @@
-"""What holds while a plan is made and is not part of the conversation."""
+"""Inputs of a plan that are not part of the conversation."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from hotset.nouns.page import Chain
 from hotset.nouns.price import Price
 
 _SLICE = 2000
-"""Tokens that a retrieval brings back."""
+"""Tokens that one retrieval returns, about."""
 
 _ASKING = 60
-"""Tokens that a model writes to ask for it."""
+"""Tokens of the call with which a model requests it."""
 
 _OUTPUT = 5.0
-"""What a token of a reply costs, in tokens of a prompt, where no price is known: the ratio of most
-lists."""
+"""Price of an output token in input tokens if no price is known: the ratio of most price lists."""
 
 
 def no_bound() -> None:
@@ -31,29 +30,29 @@ class Moment:
     count: Callable[[bytes], int]
     """Tokens of a text."""
     fixed: int = 0
-    """Tokens of what stands before the messages: system text and tools."""
+    """Tokens before the messages: system text and tools."""
     scale: float = 1.0
-    """How many tokens the provider counts for one of ours."""
+    """Provider tokens per token of our own count."""
     pinned: frozenset[Chain] = frozenset()
     """Messages whose steps never leave."""
     messages_stay: bool = False
-    """No message leaves, only pages in them: what a provider's rules always allow."""
+    """No message leaves, only pages inside messages: every provider's rules allow that."""
     summaries: Mapping[int, str] = field(default_factory=dict)
-    """What was written about the steps up to a number, by that number."""
+    """Summaries by the number of the last step they cover."""
     most_ghosts: int = 5
-    """Ghosts that a session's tool list may hold."""
+    """Limit on ghosts in a session's tool list."""
     hidden_texts: Callable[[], Iterable[str]] = tuple
-    """What the model saw and the client did not, for offers that may stand there already."""
+    """Texts that the model saw and the client did not: an offer may already be in them."""
 
     check: Callable[[], None] = no_bound
-    """Called in every loop over messages: raises where the plan takes too long."""
+    """Called in every loop over messages; raises when the plan takes too long."""
 
     def room(self, knobs: Knobs) -> float:
-        """Tokens, as we count them, that messages may take before pages have to leave."""
+        """Tokens, by our count, that messages may take before pages have to leave."""
         return knobs.high * knobs.window / self.scale - self.fixed
 
     def retrieval(self, prompt: int) -> float:
-        """What one retrieval costs beside a prompt of so many tokens, in uncached input tokens."""
+        """Cost of one retrieval with a prompt of `prompt` tokens, in uncached input tokens."""
         price = self.price
         output = price.output / price.input if price.input else _OUTPUT
         return price.read * prompt + price.write * _SLICE + output * _ASKING

@@ -11,8 +11,7 @@ _LONGEST = 120
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{40,}")
 _TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[0-9]|(?<=[0-9])[A-Za-z]")
-# of its characters, where a run turns to another sort of them: of base64 it is 0.42, of CamelCase
-# below 0.2
+# share of a run's characters that switch character class: 0.42 in base64, below 0.2 in CamelCase
 _TURNS = 0.28
 _MEASURE = re.compile(
     r"\d+(?:\.\d+)?(?:[nu\u00b5m]?s|sec|min|m|h|d|Z|[kKMGT]i?[bB]?|[bB]|px|r?em|x|e-\d+)|"
@@ -27,20 +26,19 @@ _PASSED = re.compile(
     re.MULTILINE,
 )
 _PASSES = ("PASS", "... ok", "\nok", "✓", "✔")
-_ESCAPE = re.compile(
-    r"\\[nrt](?=[A-Z0-9_])"
-)  # before small letters it may be a folder's name on Windows
+# Before small letters it may be the name of a Windows folder.
+_ESCAPE = re.compile(r"\\[nrt](?=[A-Z0-9_])")
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _VARIES = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:0x)?[0-9a-f]*\d[0-9a-f]*|[0-9A-F]*\d[0-9A-F]*)(?![A-Za-z0-9])|"
     r"\d[0-9a-f]{5,}(?![A-Za-z0-9])|\d+"
 )
-_MANY = 8  # that differ only by a number, of which one stands for all
-_OFTEN = 4  # times as often as the one in the middle of those that are alike
+_MANY = 8  # names that differ only by a number: one represents them all
+_OFTEN = 4  # times the median count of the names that are alike
 
 
 def names(text: str) -> Iterator[str]:
-    """Every name in the order of the text, with repetitions."""
+    """Every name in text order, with repetitions."""
     return (match[0] for match in _matches(text))
 
 
@@ -62,47 +60,46 @@ def split_name_lists(text: str) -> tuple[str, str]:
 
 
 def coined_names(text: str) -> Iterator[str]:
-    """Names that somebody gave: no shreds of encoded bytes, no parts of times, no amounts with
-    units, no tests that pass."""
-    read = _RUN.sub(_legible, text)
+    """Names given by people: no fragments of encoded bytes, parts of times, amounts with units, or
+    passing tests."""
+    read = _RUN.sub(_blank_encoded, text)
     if "\\" in read:
         read = _ESCAPE.sub(" ", read)
     if any(sign in read for sign in _PASSES):
         read = _PASSED.sub(" ", read)
     for match in _matches(read):
-        name = _marked(match)
+        name = _name_with_mark(match)
         if not name[0].isdigit() or not _is_amount(match):
             yield name
 
 
 def distinct_names(counts: Mapping[str, int], shown: str) -> dict[str, int]:
-    """Names that are not shown, with how often they come up.
+    """Names that are not shown, with their counts.
 
-    Of many that differ only by a number, one stands for all and says how many; none where the
-    reader sees one of them already. One that comes up far more often than the others is spoken of,
-    and stands for itself.
+    Of many that differ only by a number, one represents all, with their number; none if the reader
+    already sees one of them. A name far more frequent than the others is listed by itself.
     """
     kinds: dict[str, list[str]] = {}
     for name in counts:
         kinds.setdefault(name if name[0] == "#" else _VARIES.sub("#", name), []).append(name)
     seen = {"#", "#.#", *(_VARIES.sub("#", name) for name in names(shown))}
-    told: dict[str, int] = {}
+    listed: dict[str, int] = {}
     for kind, alike in kinds.items():
         usual = (
             _OFTEN * sorted(counts[name] for name in alike)[len(alike) // 2]
             if len(alike) >= _MANY
             else 0
         )
-        told.update(
+        listed.update(
             (name, counts[name]) for name in alike if counts[name] > usual and name not in shown
         )
         if usual and kind not in seen:
-            told[f"{alike[0]} ({len(alike):,} alike)"] = counts[alike[0]]
-    return told
+            listed[f"{alike[0]} ({len(alike):,} alike)"] = counts[alike[0]]
+    return listed
 
 
 def words_within(words: Iterable[str], room: int) -> list[str]:
-    """As many of the words, from the first on, as so many characters hold."""
+    """The first words that fit into `room` characters, with a space each."""
     kept: list[str] = []
     for word in words:
         room -= len(word) + 1
@@ -113,7 +110,7 @@ def words_within(words: Iterable[str], room: int) -> list[str]:
 
 
 def joined_within(words: Iterable[str], room: int) -> str:
-    """As many of the words, from the first on, as so many characters hold with commas between."""
+    """The first words, comma-separated, that fit into `room` characters."""
     joined = ""
     for word in words:
         longer = f"{joined}, {word}" if joined else word
@@ -130,8 +127,8 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-def _marked(match: re.Match[str]) -> str:
-    """A name; a colour with its mark, without which it would be a number among others."""
+def _name_with_mark(match: re.Match[str]) -> str:
+    """The name; a colour keeps its `#`, without which it would look like any number."""
     start = match.start()
     if start == 0 or match.string[start - 1] != "#":
         return match[0]
@@ -140,7 +137,7 @@ def _marked(match: re.Match[str]) -> str:
 
 
 def _is_amount(match: re.Match[str]) -> bool:
-    """A number with its unit, or the seconds of a time."""
+    """True for a number with its unit, and for the seconds of a time."""
     before = match.string[max(0, match.start() - 2) : match.start()]
     return bool(
         _MEASURE.fullmatch(match[0])
@@ -148,8 +145,8 @@ def _is_amount(match: re.Match[str]) -> bool:
     )
 
 
-def _legible(run: re.Match[str]) -> str:
-    """A long run of letters as it stands, or a space where it is encoded bytes. What fits a name in
-    lower case may be an id."""
+def _blank_encoded(run: re.Match[str]) -> str:
+    """A long run of letters unchanged, or a space if it is encoded bytes. A lower-case run no
+    longer than a name may be an id."""
     may_be_id = len(run[0]) <= _LONGEST and run[0].islower()
     return run[0] if may_be_id or len(_TURN.findall(run[0])) <= _TURNS * len(run[0]) else " "

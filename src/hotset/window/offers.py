@@ -1,4 +1,5 @@
-"""Which of the sources' candidates a request takes: by worth per token, within caps and budgets."""
+"""Chooses among the sources' candidates for a request: by worth per token, within caps and
+budgets."""
 
 from __future__ import annotations
 
@@ -11,25 +12,26 @@ from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Line, Shown, Spot
 
 _MOSTLY = 0.5
-"""The share of a candidate's telling lines that must stand in the window for it to be covered."""
+"""Share of a candidate's distinctive lines that must be in the window for it to count as
+covered."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What one kind of candidate must keep to."""
+    """The limits for one kind of candidate."""
 
     least: float
-    """The probability of use that it needs."""
+    """Minimum probability of use."""
     most: int
-    """How many of its kind may be taken."""
+    """Maximum number of this kind."""
     room: int
-    """Tokens that all candidates with this budget share."""
+    """Tokens shared by all candidates with this budget."""
     budget: str
-    """Kinds with the same budget share its room."""
+    """Kinds with the same budget name share its room."""
 
 
 def choose_tools(offers: Sequence[Candidate], knobs: Knobs, most_ghosts: int) -> tuple[Choice, ...]:
-    """What stands in the tool list: all that stands there already, and the ghosts that fit."""
+    """Choices for the tool list: every tool already in it, and the ghosts that fit."""
     room = round(knobs.toolbox.ghost_share * knobs.window)
     rules = {
         OfferKind.TOOL: _Rule(0.0, len(offers), 1 << 60, "tools"),
@@ -45,9 +47,9 @@ def choose_texts(
     count: Callable[[bytes], int],
     window: Callable[[], Collection[str]],
 ) -> tuple[Choice, ...]:
-    """What stands behind the last message, in the `free` tokens that the plan leaves.
+    """Choices for the text after the last message, within the `free` tokens that the plan leaves.
 
-    `window` gives the texts that the model sees anyway.
+    `window` returns the texts that the model sees anyway.
     """
     texts = [each for each in offers if each.slot is not OfferSlot.TOOL_LIST]
     if not texts:
@@ -85,7 +87,7 @@ def _choose(
             keys.add(each.key)
             many[each.kind] = many.get(each.kind, 0) + 1
     taken = [at for at, verdict in enumerate(verdicts) if verdict is OfferVerdict.TAKEN]
-    # Where not all of them fit, what is worth most per token goes first.
+    # If they do not all fit, the highest worth per token goes first.
     taken.sort(key=lambda at: -offers[at].worth / max(1, offers[at].tokens))
     left = {rule.budget: rule.room for rule in rules.values()}
     for at in taken:
@@ -106,7 +108,7 @@ def _first_verdict(offer: Candidate, rule: _Rule, seen: Collection[str]) -> Offe
 
 
 def is_covered(lines: Sequence[str], window: Collection[str]) -> bool:
-    """True if most of these lines stand in the window's texts."""
+    """True if most of these lines are in the window's texts."""
     there = sum(any(line in text for text in window) for line in lines)
     return there >= _MOSTLY * len(lines)
 
@@ -114,19 +116,19 @@ def is_covered(lines: Sequence[str], window: Collection[str]) -> bool:
 def visible_texts(
     lines: Sequence[Line], shown: Mapping[Spot, Shown], hidden: Iterable[str]
 ) -> Iterator[str]:
-    """What the model sees, text by text; `hidden` are the texts that the client never saw."""
+    """The texts that the model sees; `hidden` are those that the client never saw."""
     for line in lines:
         gone = shown.get(Spot(line.chain, WHOLE))
         if gone is not None:
-            yield _decoded(gone.text)
+            yield _decode(gone.text)
             continue
         for position, piece in enumerate(line.pieces):
             row = shown.get(Spot(line.chain, position))
-            yield _decoded(row.text if row is not None and row.text else piece.content)
+            yield _decode(row.text if row is not None and row.text else piece.content)
             if piece.kind.family is Kind.TOOL_CALL:  # in JSON, lines of text are no lines
-                yield _decoded(piece.content.replace(b"\\n", b"\n").replace(b'\\"', b'"'))
+                yield _decode(piece.content.replace(b"\\n", b"\n").replace(b'\\"', b'"'))
     yield from hidden
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     return content.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
 """A page as a search index sees it: its text without secrets and encoded data, cut into stretches
-that are found one by one, and its gist (keywords, names, files, a token estimate). Pure, linear in
-what it looks at."""
+that are found separately, and its gist (keywords, names, files, a token estimate). Pure, linear in
+the bytes read."""
 
 from __future__ import annotations
 
@@ -20,21 +20,19 @@ from hotset.text.words import once, word_set
 from hotset.window.retrieval_tools import OUR_TOOLS
 
 NOT_SEARCHED = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE, Kind.IMAGE})
-"""Kinds of pages that no search looks for: what clients send each time, and what holds no words."""
+"""Kinds of pages that are never searched: what clients send each time, and what holds no words."""
 
 PATH_NAMES = ("file_path", "filepath", "path", "filename", "file", "uri", "url", "notebook_path")
-"""How tools call the argument that names a file or an address."""
+"""Argument names for a file or an address."""
 
 MOST_ARGUMENTS = 64 * 1024
 """Bytes of a call's arguments that are read for a path."""
 
 _SAMPLE = 4096
 _ODD = re.compile(r"[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\ufffd]")
-_UNREADABLE = 0.1  # share of these beyond which bytes are no text
-_BEGIN, _END = (
-    384 * 1024,
-    128 * 1024,
-)  # characters of a long page that can be found: ends matter in logs
+_UNREADABLE = 0.1  # share of these above which bytes are not text
+# characters at either end of a long page that can be found: ends matter in logs
+_BEGIN, _END = 384 * 1024, 128 * 1024
 _TITLED_KINDS = frozenset(
     {Kind.WEB_FETCH, Kind.PAPER, Kind.TEST_RESULT, Kind.AGENT_MESSAGE, Kind.PLAN, Kind.FINDING}
 )
@@ -54,11 +52,11 @@ _DATA = re.compile(
 
 
 def page_stretches(page: Page, content: bytes) -> Iterator[TextStretch]:
-    """The stretches of a page. Secrets are sealed in all of it first: a cut could hide where one
-    begins.
+    """The stretches of a page. Secrets are sealed in the whole text first: a cut could hide the
+    beginning of one.
 
-    Of more than half a million characters the first three quarters of that and the last quarter can
-    be found.
+    Of more than half a million characters only the first three quarters of that and the last
+    quarter can be found.
     """
     if page.kind in NOT_SEARCHED or is_ours(page) or is_binary(content):
         return
@@ -77,14 +75,14 @@ def page_stretches(page: Page, content: bytes) -> Iterator[TextStretch]:
 
 
 def page_title(page: Page, path: str) -> str:
-    """The title of each stretch: the page's tool, or its kind where that tells something, and its
-    sealed path."""
+    """The title of each stretch: the page's tool, or its kind if informative, and its sealed
+    path."""
     what = page.tool or (str(page.kind).replace("_", " ") if page.kind in _TITLED_KINDS else "")
     return f"{what} {path}".strip()
 
 
 def path_in(arguments: bytes) -> str:
-    """The file or address that a call's arguments name."""
+    """The file or address named in a call's arguments."""
     try:
         named: Any = msgspec.json.decode(arguments[:MOST_ARGUMENTS])
     except (ValueError, RecursionError):
@@ -95,19 +93,20 @@ def path_in(arguments: bytes) -> str:
 
 
 def is_ours(page: Page) -> bool:
-    """True for calls and results of our own tools: what an earlier search found is no find."""
+    """True for calls and results of our own tools: results of an earlier search are not
+    searched."""
     return page.tool.rpartition("__")[2] in OUR_TOOLS
 
 
 def is_binary(content: bytes) -> bool:
-    """True if the first bytes are no text."""
+    """True if the first bytes are not text."""
     sample = content[:_SAMPLE]
     text = sample.decode("utf-8", "replace")
     return b"\0" in sample or len(_ODD.findall(text)) > _UNREADABLE * max(1, len(text))
 
 
 def _without_data(text: str) -> str:
-    """Every line keeps its number."""
+    """The text without encoded data; every line keeps its number."""
     return _DATA.sub(lambda data: "\n" * data[0].count("\n") or " ", text)
 
 
@@ -116,19 +115,19 @@ def _line_border(text: str, near: int) -> int:
 
 
 _GIST_READ = 32 * 1024
-_SECRET_REACH = 8 * 1024  # a secret that begins in what is looked at ends in this
+_SECRET_REACH = 8 * 1024  # a secret that begins in the part read ends within this
 _KEYWORDS, _ENTITIES, _FILES = 12, 16, 32
 _LONGEST_WORD = 32
 _LONGEST_NAME = 100
 _LONGEST_PATH = 200
-# letters and digits mixed beyond this are keys and hashes more often than names; those stay out
+# longer mixes of letters and digits are more often keys and hashes than names, and are left out
 _SECRET_LENGTH = 20
-# longer words are several tokens; comes to about 4 bytes a token on prose, 3.5 on code, 3 on JSON
+# longer words are several tokens; gives about 4 bytes per token on prose, 3.5 on code, 3 on JSON
 _CHARS_PER_PIECE = 7
-_IMAGE_TOKENS = 1600  # what providers charge at most for one image, give or take
+_IMAGE_TOKENS = 1600  # about the most that providers charge for one image
 
-# Text is cut into pieces first, and each piece is judged by itself: no pattern can run over the
-# whole text again and again.
+# Text is cut into pieces first and each piece is matched alone: no pattern can rescan the whole
+# text.
 _CUT = re.compile(r"[\s\"'`<>()\[\]{},;=|]+")
 _TOKEN = re.compile(r"[^\W_]+|[^\w\s]{1,2}|_+")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -150,7 +149,9 @@ def make_gist(page: Page, content: bytes) -> Gist:
     if page.kind is Kind.IMAGE or page.media.startswith(("image/", "audio/", "video/")):
         return Gist(page.id, _IMAGE_TOKENS, (), (), ())
     text = content[:_GIST_READ].decode("utf-8", "replace")
-    pieces = [piece for piece in _CUT.split(_unescaped(page, _without_secrets(content))) if piece]
+    pieces = [
+        piece for piece in _CUT.split(_strip_escapes(page, _without_secrets(content))) if piece
+    ]
     files = once(_paths(pieces), _FILES)
     return Gist(
         page=page.id,
@@ -174,7 +175,7 @@ def _without_secrets(content: bytes) -> str:
 
 
 def _tokens(text: str, size: int) -> int:
-    """Counted on what was looked at, and taken to be alike in the rest."""
+    """Token estimate: counted on the part read, extrapolated to the rest."""
     if not text:
         return 0
     counted = sum(
@@ -184,9 +185,9 @@ def _tokens(text: str, size: int) -> int:
     return max(1, round(counted * max(1.0, size / _GIST_READ)))
 
 
-def _unescaped(page: Page, text: str) -> str:
-    """In JSON, line ends and quotes are written as escapes; they would stick to the words beside
-    them."""
+def _strip_escapes(page: Page, text: str) -> str:
+    """JSON text without escapes for line ends and quotes, which would stick to the neighbouring
+    words."""
     return (
         _ANY_ESCAPE.sub(" ", text)
         if page.kind.family is Kind.TOOL_CALL or page.media == "application/json"
@@ -225,7 +226,7 @@ def _names(pieces: Iterable[str], files: frozenset[str]) -> Iterator[str]:
 
 
 def _is_made_up(name: str) -> bool:
-    """Snake case, camel case or the name of an error: a word that somebody coined."""
+    """True for snake case, camel case or the name of an error."""
     inner = name.strip("_")
     if len(inner) < 3:
         return False
@@ -243,7 +244,7 @@ def _paths(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _is_path(path: str) -> bool:
-    """Something with a known ending, or something rooted: `and/or` is neither."""
+    """True if it has a known extension or is rooted: `and/or` is neither."""
     name = path.rstrip("/").rsplit("/", 1)[-1]
     stem, _, extension = name.rpartition(".")
     if extension.lower() in _EXTENSIONS and (stem or "/" in path):
@@ -271,26 +272,24 @@ def _most_common(items: Iterable[str], most: int) -> tuple[str, ...]:
     return tuple(item for item, _ in Counter(items).most_common(most))
 
 
-# characters: from here on a blank line ends a stretch; comes to about 145 tokens in the mean
+# characters: after these a blank line ends a stretch; gives about 145 tokens on average
 _ENOUGH_TEXT = 400
-# characters; the embedder reads 512 tokens of a stretch, and dense text has one for every two
-# characters
+# characters; the embedder reads 512 tokens of a stretch, and dense text has one per two characters
 _LONGEST_STRETCH = 1000
 _MOST_LINES = 60
-_CRUMB = 120  # characters: a last piece below that stays with the one before
-_SPACE_WITHIN = 100  # characters before a cut within a line in which a space is looked for
+_CRUMB = 120  # characters: a shorter last piece is joined to the one before
+_SPACE_WITHIN = 100  # characters before a cut within a line that are searched for a space
 
 
 @dataclass(frozen=True, slots=True)
 class TextStretch:
     text: str
     lines: tuple[int, int]
-    """First and last, both included, from 1."""
+    """First and last, inclusive, from 1."""
 
 
 def stretches(text: str, first: int = 1) -> Iterator[TextStretch]:
-    """Every line that says anything is in one of them; `first` is the number of the text's first
-    line."""
+    """Stretches that cover every line with text; `first` is the number of the text's first line."""
     lines = text.split("\n")
     for start, end in _line_runs(lines):
         numbers = first + start, first + end - 1
@@ -301,10 +300,9 @@ def stretches(text: str, first: int = 1) -> Iterator[TextStretch]:
 
 
 def _line_runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Lines that belong together, by their first one and the one behind the last; a very long line
-    is alone."""
+    """Start and end (exclusive) of lines that belong together; a very long line is alone."""
     held: tuple[int, int] | None = None
-    for start, end in _trimmed(lines):
+    for start, end in _trim_blank(lines):
         if held is not None and _is_crumb(lines, held, end):
             held = held[0], end
             continue
@@ -315,12 +313,12 @@ def _line_runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
         yield held
 
 
-def _trimmed(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Without blank lines at either end."""
+def _trim_blank(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The runs without blank lines at either end."""
     for start, end in pairwise(_borders(lines)):
-        said = [at for at in range(start, end) if lines[at].strip()]
-        if said:
-            yield said[0], said[-1] + 1
+        filled = [at for at in range(start, end) if lines[at].strip()]
+        if filled:
+            yield filled[0], filled[-1] + 1
 
 
 def _borders(lines: Sequence[str]) -> Iterator[int]:
@@ -343,7 +341,7 @@ def _borders(lines: Sequence[str]) -> Iterator[int]:
 
 
 def _is_crumb(lines: Sequence[str], held: tuple[int, int], end: int) -> bool:
-    """Too little to be found by itself, and what stands before it takes it."""
+    """True if it is too short to be found by itself and fits into the run before it."""
     size = sum(len(line) + 1 for line in lines[held[1] : end])
     return (
         size < _CRUMB and end - held[0] <= _MOST_LINES and len(lines[held[0]]) <= _LONGEST_STRETCH
@@ -351,7 +349,7 @@ def _is_crumb(lines: Sequence[str], held: tuple[int, int], end: int) -> bool:
 
 
 def _parts_of_line(line: str) -> Iterator[str]:
-    """A long line, cut at spaces where there are some."""
+    """A long line, cut at spaces if possible."""
     at = 0
     while at < len(line):
         end = at + _LONGEST_STRETCH

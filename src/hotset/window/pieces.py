@@ -1,8 +1,7 @@
-"""How a text is counted: in lines, and a very long line in pieces, which have numbers of their own
-(`13.5`).
+"""Numbering of a text: by lines, and a very long line by pieces with numbers of their own (`13.5`).
 
-Previews, answers and what a model asks for count in this one way, so that a number means the same
-at every call.
+Previews, answers and requests of a model share this numbering, so that a number means the same at
+every call.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import re
 from hotset.nouns.retrieval import END, Pieces
 
 LONG = 2000
-"""Characters of a line that is longer than anyone reads: it is counted in pieces."""
+"""Characters above which a line is numbered in pieces."""
 
 PIECE = 500
-"""Characters of such a piece: an answer of the usual size holds a few, of minified code and of
+"""Characters of such a piece: an answer of the usual size holds a few, also of minified code and
 base64."""
 
 _TYPED = re.compile(
@@ -25,7 +24,7 @@ _TYPED = re.compile(
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines end at a line feed; behind the last one there is no line."""
+    """The lines, split at line feeds; a final line feed starts no line."""
     lines = text.split("\n")
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
@@ -33,12 +32,12 @@ def lines_of(text: str) -> list[str]:
 
 
 def pieces_of(line: str) -> int:
-    """How many numbers a line takes."""
+    """Number of pieces in a line; 1 if it is not long."""
     return -(-len(line) // PIECE) if len(line) > LONG else 1
 
 
 def typed_pieces(typed: str) -> Pieces | None:
-    """`13.5`, `13.5-13.9`, `13.5-` and `12-13.4`; None for what names no piece."""
+    """Parses `13.5`, `13.5-13.9`, `13.5-` and `12-13.4`; None if no piece is named."""
     found = _TYPED.fullmatch(typed.strip())
     if found is None or not (found["piece"] or found["last_piece"]):
         return None

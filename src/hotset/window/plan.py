@@ -1,8 +1,8 @@
-"""How one request is to be sent: the one function that decides.
+"""Decides how one request is sent.
 
 New results get their form once and keep it. Older steps leave in batches: when the window would
-overflow, or when the price model says that rewriting what stands behind them costs less than
-reading them on.
+overflow, or when the price model says that rewriting what follows them costs less than continuing
+to read them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hotset.window.evict import evict
 from hotset.window.leave import Departure, mend
 from hotset.window.moment import Moment
 from hotset.window.offers import choose_texts, choose_tools, visible_texts
-from hotset.window.step_sizes import Weighed, by_message, weigh
+from hotset.window.step_sizes import WeighedConversation, by_message, weigh
 
 __all__ = ["Moment", "latest_sent", "plan"]
 
@@ -30,23 +30,22 @@ def plan(
     knobs: Knobs,
     moment: Moment,
 ) -> Plan:
-    """The form of every page, and which of the sources' offers are taken.
+    """The form of every page, and the offers that are taken.
 
-    Pure: the same arguments give the same plan, on any machine. An offer never makes a page leave:
-    it gets what is free when the pages have their forms.
+    Pure: the same arguments give the same plan on any machine. An offer never makes a page leave:
+    it gets the tokens that are free after the pages have their forms.
     """
     tools = choose_tools(offers, knobs, moment.most_ghosts)
     listed = sum(each.candidate.tokens for each in tools if each.is_taken)
     moment = replace(moment, fixed=moment.fixed + listed)
     here = {line.chain for line in lines}
     shown = dict(table.shown)
-    if not all(
-        spot.chain in here and not row.is_back for spot, row in shown.items()
-    ):  # seldom: the line was rewound
+    # Rarely true: the conversation was rewound.
+    if not all(spot.chain in here and not row.is_back for spot, row in shown.items()):
         shown = {spot: row for spot, row in shown.items() if spot.chain in here and not row.is_back}
     sent = latest_sent(lines, table)
-    came = weigh(lines, by_message(shown.values()), sent, _lost(sent, table, moment))
-    came, mended = _all_back(came) if moment.messages_stay else mend(came, knobs, moment)
+    came = weigh(lines, by_message(shown.values()), sent, _cache_loss(sent, table, moment))
+    came, mended = _bring_all_back(came) if moment.messages_stay else mend(came, knobs, moment)
     back: list[Shown] = []
     if mended.cause:
         mended.rows += [replace(row, cause=mended.cause) for row in rebirths(came, knobs, moment)]
@@ -87,15 +86,15 @@ def plan(
     )
 
 
-def _all_back(came: Weighed) -> tuple[Weighed, Departure]:
-    """Every message is in the conversation again, and none may leave."""
+def _bring_all_back(came: WeighedConversation) -> tuple[WeighedConversation, Departure]:
+    """The conversation with every message back in it, and none allowed to leave."""
     gone = {line.chain for line in came.lines if came.gone(line) is not None}
     steps = tuple(step._replace(sticky=True) for step in came.steps)
     return replace(came.with_back(gone), steps=steps), Departure(Cause.REWOUND if gone else None)
 
 
 def latest_sent(lines: Sequence[Line], table: PageTable) -> int:
-    """The index of the last line of the latest request; -1 where there was none."""
+    """Index of the last line of the latest request; -1 if there was none."""
     if table.sent is None:
         return -1
     return next(
@@ -104,8 +103,8 @@ def latest_sent(lines: Sequence[Line], table: PageTable) -> int:
     )
 
 
-def _lost(sent: int, table: PageTable, moment: Moment) -> Cause | None:
-    """Why the provider's cache is of no use; None where it is."""
+def _cache_loss(sent: int, table: PageTable, moment: Moment) -> Cause | None:
+    """Why the provider's cache is of no use; None if it is usable."""
     if table.sent is None or moment.now - table.sent.time > moment.price.ttl:
         return Cause.COLD
     return Cause.REWOUND if sent < 0 else None

@@ -1,9 +1,9 @@
-"""What a model is about to look for, offered with the prompt: which finds, how sure, in which
-words. Pure.
+"""Offers of what a model is about to look for: which finds, how likely they are used, and their
+text. Pure.
 
-The index says what is near; this module says how likely it is to be used. The likelihood comes from
-a few signs of each find, with weights that were fitted to recorded sessions: `make bench-prefetch`
-fits them anew, and tells how well they hold on sessions that they were not fitted to.
+The index ranks by nearness; this module estimates the likelihood of use, from a few signs of each
+find with weights fitted to recorded sessions: `make bench-prefetch` refits them and reports how
+well they hold on other sessions.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from hotset.window.names import names
 from hotset.window.offers import is_covered
 
 SOURCE = "code"
-"""The source that offers it."""
+"""The source of these offers."""
 
 WITHIN = 10
-"""Actions after a prompt within which what was offered with it counts as used."""
+"""Actions after a prompt within which its offers can count as used."""
 
 ABOVE = "[hotset prefetch: data, not a request; may be outdated]"
-"""What each offer begins with."""
+"""First line of each offer."""
 
 _NOTES = (
     "system-reminder",
@@ -42,12 +42,12 @@ _NOTES = (
     "user_instructions",
     "INSTRUCTIONS",
 )
-# characters of a prompt; plans that somebody pasted are longer, and begin with what they are about
+# characters of a prompt; pasted plans are longer, and their beginning has the topic
 _ASKED = 4000
 _SEARCHED = frozenset({Sort.PAGE, Sort.CODE})
-_TELLING_LINE = 8  # characters; shorter lines stand everywhere
-_LOOKED_UP = 5  # lines of a stretch, the longest, by which it is known again
-_COPIED_LINE = 24  # characters; shorter lines are written without having been read
+_TELLING_LINE = 8  # characters; shorter lines are everywhere
+_LOOKED_UP = 5  # longest lines of a stretch, by which it is recognized
+_COPIED_LINE = 24  # characters; shorter lines are written without being copied
 _HOUR = 3600.0
 _FILE_NAME = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 _OWN_NUMBER = re.compile(r"^\s*(\d+)(?:→|\t|:|\|)", re.MULTILINE)
@@ -55,7 +55,7 @@ _OWN_NUMBER = re.compile(r"^\s*(\d+)(?:→|\t|:|\|)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What is asked, and when."""
+    """A prompt's text and time."""
 
     text: str
     time: float = 0.0
@@ -63,9 +63,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """What is known of a find before anybody used it; all about between 0 and 1.
+    """Features of a find, each about between 0 and 1.
 
-    How near its meaning is to the prompt's is not among them: the weight of that changed its sign
+    The similarity of its meaning to the prompt's is not among them: the sign of its weight changed
     from one fit to another.
     """
 
@@ -75,12 +75,12 @@ class Signs:
     named_alone: float
     """The prompt names its file without a folder: there may be others of that name."""
     shares: float
-    """Names of things that stand in the prompt and in it."""
+    """Names that are in both the prompt and the find."""
     words: float
-    """What full text gave it, beside the best."""
+    """Its full-text score relative to the best."""
     age: float
     gathered: float
-    """How many of the finds are of the same file."""
+    """How many of the finds are in the same file."""
 
 
 SIGNS = tuple(each.name for each in fields(Signs))
@@ -88,7 +88,7 @@ SIGNS = tuple(each.name for each in fields(Signs))
 
 @dataclass(frozen=True, slots=True)
 class PrefetchWeights:
-    """Of the signs; what they sum to is the logarithm of the odds that a find is used."""
+    """Weights of the signs; the weighted sum is the log-odds that a find is used."""
 
     excerpt: tuple[float, ...]
     hint: tuple[float, ...]
@@ -102,8 +102,8 @@ WEIGHTS = PrefetchWeights(
 
 
 def asked_in(text: str) -> str:
-    """What the user says, without what a client put in between: the files that are named there are
-    nobody's question."""
+    """The user's text without what a client inserted: files named there are not part of the
+    question."""
     for name in _NOTES:
         mark, end = f"<{name}>", f"</{name}>"
         kept, at = [], 0
@@ -116,8 +116,7 @@ def asked_in(text: str) -> str:
 
 
 def queries(prompt: Prompt, knobs: Prefetch) -> tuple[Query, ...]:
-    """What the index is asked: for what the prompt says, and for each file that it names, what of
-    it."""
+    """The index queries for a prompt: one for its text, and one for each file that it names."""
     # Quotation marks would ask for a phrase word for word; a prompt quotes for other reasons.
     words = prompt.text[:_ASKED].replace('"', " ")
     filters = (
@@ -134,27 +133,27 @@ def weigh(prompt: Prompt, found: Sequence[Hits]) -> list[tuple[IndexHit, Signs]]
     }
     best = max((hit.by_words or 0.0 for hit in hits.values()), default=0.0)
     of_file = Counter(hit.entry.path for hit in hits.values())
-    said = frozenset(names(prompt.text))
+    prompt_names = frozenset(names(prompt.text))
     files = frozenset(_files(prompt.text))
     made = []
     for hit in hits.values():
-        meant = files.intersection(_suffixes(hit.entry.path))
-        with_folder = any("/" in name for name in meant)
-        told = Signs(
+        named_as = files.intersection(_suffixes(hit.entry.path))
+        with_folder = any("/" in name for name in named_as)
+        signs = Signs(
             constant=1.0,
             named=float(with_folder),
-            named_alone=float(bool(meant) and not with_folder),
-            shares=math.log1p(len(said.intersection(names(hit.entry.text)))) / 3,
+            named_alone=float(bool(named_as) and not with_folder),
+            shares=math.log1p(len(prompt_names.intersection(names(hit.entry.text)))) / 3,
             words=(hit.by_words or 0.0) / best if best > 0 else 0.0,
             age=math.log1p(max(0.0, prompt.time - hit.entry.time) / _HOUR) / 6,
             gathered=math.log1p(of_file[hit.entry.path]) / 3,
         )
-        made.append((hit, told))
+        made.append((hit, signs))
     return made
 
 
 def likelihood(signs: Signs, weights: Sequence[float]) -> float:
-    """That it is used: 0.9 is nine times out of ten."""
+    """Probability that a find is used."""
     return 1.0 / (
         1.0
         + math.exp(
@@ -163,19 +162,19 @@ def likelihood(signs: Signs, weights: Sequence[float]) -> float:
     )
 
 
-def agreed(hit: IndexHit) -> bool:
-    """Words and meaning both found it."""
+def found_by_both(hit: IndexHit) -> bool:
+    """True if full text and meaning both found it."""
     return hit.by_words is not None and hit.by_meaning is not None
 
 
 def is_file(entry: Entry) -> bool:
-    """It shows what stands in a file; an edit only shows what somebody did to one."""
+    """True if it shows a file's content; an edit only shows a change."""
     return entry.sort is Sort.CODE or entry.kind == Kind.FILE
 
 
-def stands(text: str, window: Collection[str]) -> bool:
-    """Is it in the window already? Known by its longest lines: what was numbered or cut there still
-    has most of them."""
+def is_in_window(text: str, window: Collection[str]) -> bool:
+    """True if the text is in the window, recognized by its longest lines: numbering and cuts leave
+    most of them."""
     return is_covered(_telling_lines(text), window)
 
 
@@ -188,13 +187,13 @@ def candidates(
     count: Callable[[bytes], int],
     weights: PrefetchWeights = WEIGHTS,
 ) -> list[Candidate]:
-    """What could be offered with a prompt: excerpts of files, then hints that name a file."""
+    """Candidates for a prompt: excerpts of files, then hints that name a file."""
     if knobs.mode is Prefetching.OFF or not prompt.text.strip():
         return []
-    finds = [(hit, signs) for hit, signs in weigh(prompt, found) if agreed(hit)]
+    finds = [(hit, signs) for hit, signs in weigh(prompt, found) if found_by_both(hit)]
     files = [each for each in finds if is_file(each[0].entry)]
 
-    def made(
+    def make(
         kind: OfferKind,
         likely: Sequence[tuple[float, Entry]],
         render: Callable[..., str],
@@ -211,59 +210,59 @@ def candidates(
     offers = list[Candidate]()
     if knobs.mode is Prefetching.ON:
         likely = _likely(files, weights.excerpt, knobs.excerpt)
-        offers += made(OfferKind.EXCERPT, likely, _excerpt, knobs.lines)
+        offers += make(OfferKind.EXCERPT, likely, _excerpt, knobs.lines)
     likely = _likely(finds, weights.hint, knobs.hint)
-    return [*offers, *made(OfferKind.HINT, likely, _hint, knobs.hint_chars)]
+    return [*offers, *make(OfferKind.HINT, likely, _hint, knobs.hint_chars)]
 
 
 def _telling_lines(text: str) -> tuple[str, ...]:
-    """Its longest lines, by which it is known again."""
+    """Its longest lines, by which it is recognized."""
     lines = sorted({_bare(line) for line in text.split("\n")}, key=lambda line: (-len(line), line))
     return tuple(line for line in lines[:_LOOKED_UP] if len(line) >= _TELLING_LINE)
 
 
 class Verdict(StrEnum):
-    """What became of something that was offered."""
+    """The outcome of an offer."""
 
     USED = "used"
     """An action copied a line of it, or was about its file."""
     EXPANDED = "expanded"
-    """The model asked for the whole of it."""
+    """The model requested the whole of it."""
     WASTED = "wasted"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedOffer:
     offered: Candidate
     verdict: Verdict
     saved: int = 0
-    """Its tokens, where an action copied from it before any had read its file: what a read would
-    have brought at least."""
+    """Its tokens, if an action copied from it before any had read its file: a read would have cost
+    at least these."""
 
 
 def judge(
     offered: Candidate, actions: Sequence[bytes], retrieved: Collection[str] = ()
-) -> Judged | None:
-    """What became of it, from the arguments of the actions since and the ids that were retrieved;
-    None while it is too early."""
+) -> JudgedOffer | None:
+    """The outcome, from the arguments of later actions and the retrieved ids; None while it is too
+    early."""
     entry = offered.origin
     assert isinstance(entry, Entry)
     lines = {bare for line in entry.text.split("\n") if len(bare := _bare(line)) >= _COPIED_LINE}
     for action in actions[:WITHIN]:
-        said = spoken(action)
-        if any(line in said for line in lines):
-            return Judged(offered, Verdict.USED, offered.tokens)
-        if not {name.removeprefix("./").strip("/") for name in names(said)}.isdisjoint(
-            _meant_by(entry.path)
+        text = spoken(action)
+        if any(line in text for line in lines):
+            return JudgedOffer(offered, Verdict.USED, offered.tokens)
+        if not {name.removeprefix("./").strip("/") for name in names(text)}.isdisjoint(
+            _unambiguous_names(entry.path)
         ):
-            return Judged(offered, Verdict.USED)
+            return JudgedOffer(offered, Verdict.USED)
     if entry.whole in retrieved:
-        return Judged(offered, Verdict.EXPANDED)
-    return Judged(offered, Verdict.WASTED) if len(actions) >= WITHIN else None
+        return JudgedOffer(offered, Verdict.EXPANDED)
+    return JudgedOffer(offered, Verdict.WASTED) if len(actions) >= WITHIN else None
 
 
-def fit(hit: IndexHit, signs: Signs) -> float:
-    """How well a stretch answers the prompt, beside others of its file; its signs speak of
+def closeness_to_prompt(hit: IndexHit, signs: Signs) -> float:
+    """How well a stretch answers the prompt compared with others of its file; the signs only rank
     files."""
     return signs.words + (hit.by_meaning or 0.0)
 
@@ -271,9 +270,12 @@ def fit(hit: IndexHit, signs: Signs) -> float:
 def _likely(
     finds: Sequence[tuple[IndexHit, Signs]], weights: Sequence[float], least: float
 ) -> list[tuple[float, Entry]]:
-    """The likeliest files first, of equally likely ones the latest; of each file the stretches that
-    fit best first."""
-    judged = [(likelihood(signs, weights), fit(hit, signs), hit.entry) for hit, signs in finds]
+    """The likeliest files first, the latest first among equals; within a file, the best stretches
+    first."""
+    judged = [
+        (likelihood(signs, weights), closeness_to_prompt(hit, signs), hit.entry)
+        for hit, signs in finds
+    ]
     likely = sorted(
         (each for each in judged if each[0] >= least),
         key=lambda each: (-each[0], -each[2].time, each[2].id),
@@ -313,14 +315,14 @@ def _place(entry: Entry) -> str:
     )
 
 
-def _meant_by(path: str) -> frozenset[str]:
-    """The names by which an action may mean this file and hardly any other."""
+def _unambiguous_names(path: str) -> frozenset[str]:
+    """Names of this file that hardly any other file has."""
     return frozenset({path.strip("/"), *(name for name in _suffixes(path) if "/" in name)})
 
 
 def _is_sought(entry: Entry) -> bool:
-    """What is about one file. In cc-packmind one in three such finds was used, of prompts and
-    replies one in 50."""
+    """True if it is about one file. In cc-packmind one in three such finds was used, and one in 50
+    of prompts and replies."""
     return entry.sort is Sort.CODE or (
         bool(entry.path) and entry.kind in (Kind.FILE, Kind.TOOL_CALL)
     )
@@ -336,11 +338,11 @@ def _files(text: str) -> Iterator[str]:
 
 
 def _suffixes(path: str) -> Iterator[str]:
-    """All names by which a path may be meant: `a/b.py` is meant by `b.py`, too."""
+    """All names of a path: `a/b.py` is also `b.py`."""
     parts = path.strip("/").split("/")
     return ("/".join(parts[at:]) for at in range(len(parts)))
 
 
 def _bare(line: str) -> str:
-    """Without the number that a tool put in front of it."""
+    """The line without the number that a tool put in front."""
     return _OWN_NUMBER.sub("", line, count=1).strip()

@@ -1,9 +1,8 @@
-"""The tools by which a model brings back what left its window: their schema, and what a call of
-them asks for.
+"""The tools with which a model brings back what left its window: their schemas, and the parser of
+their calls.
 
-The schema stands in front of every request of a session, so each word of it is paid for at every
-call; and it never changes, because a changed tool breaks the provider's cache from the first byte
-on.
+Every request of a session starts with the schemas, so each word is paid for at every call; and they
+never change, because a changed tool breaks the provider's cache from the first byte on.
 """
 
 from __future__ import annotations
@@ -51,16 +50,14 @@ DESCRIPTIONS = {
     ),
     "use_tool": ("Call a tool found by find_tools.", "Call a tool that find_tools told of."),
 }
-"""Of the tools of `window.toolbox_tools`: today's, and those of earlier versions, which sessions
-and running MCP servers may still have."""
+"""Descriptions of the tools in `window.toolbox_tools`: today's, then those of earlier versions,
+which sessions and running MCP servers may still have."""
 
-# room for the line that says what came back, the line that says what did not, and something between
+# room for the line above the content, the line about what is missing, and some content
 _LEAST_TOKENS = 100
-_MOST_TOKENS = (
-    20_000  # a slice, not the window's worth: a larger answer would have to leave at once again
-)
+_MOST_TOKENS = 20_000  # a larger answer would have to leave the window again at once
 _MOST_BYTES = 1 << 20
-_MOST_WORDS = 1000  # characters of a question that are looked at
+_MOST_WORDS = 1000  # characters read of a question
 _MOST_PATTERN = 1000
 _MOST_ID = 200
 _MOST_SPANS = 50
@@ -69,7 +66,7 @@ _MOST_SPANS = 50
 def spec(
     name: str, description: str, required: list[str], /, **properties: dict[str, Any]
 ) -> ToolSpec:
-    """A tool of ours, in as few bytes as it takes."""
+    """A tool of ours with a minimal JSON schema."""
     schema = {
         "type": "object",
         "properties": properties,
@@ -148,10 +145,10 @@ _SIGN_LENGTH = 40  # characters of a description; clients cut the end of long on
 
 
 def has_twin(raw: bytes, specs: Sequence[ToolSpec]) -> bool:
-    """True if this tool or namespace of a client's, as JSON, holds one of these tools of ours,
-    which it has over MCP.
+    """True if this client tool or namespace, as JSON, is or holds one of these tools of ours,
+    served over MCP.
 
-    Clients put something in front of its name; the description is ours.
+    Clients prefix its name; the description is ours.
     """
     return any(
         spec.name.encode() in raw and any(sign in raw for sign in _signs(spec)) for spec in specs
@@ -164,13 +161,12 @@ def brings_ours(tools: Iterable[ClientTool]) -> bool:
 
 
 def descriptions(spec: ToolSpec) -> tuple[str, ...]:
-    """The descriptions by which this tool of ours is known: its own, and those of other
-    versions."""
+    """Every description this tool of ours has or had."""
     return (spec.description, *DESCRIPTIONS.get(spec.name, ()))
 
 
 def _signs(spec: ToolSpec) -> list[bytes]:
-    """How its description begins, also over MCP, where "this conversation" is "a conversation"."""
+    """The beginnings of its descriptions; over MCP, "this conversation" is "a conversation"."""
     return [
         each.partition(" this conversation")[0][:_SIGN_LENGTH].encode()
         for each in descriptions(spec)
@@ -178,8 +174,7 @@ def _signs(spec: ToolSpec) -> list[bytes]:
 
 
 def _is_deferred(raw: bytes) -> bool:
-    """True if the model sees this tool, or the twin of ours in this namespace, only after a search
-    for tools."""
+    """True if the model sees this tool, or our twin in this namespace, only after a tool search."""
     match msgspec.json.decode(raw):
         case {"tools": [*several]}:
             inner = [each for each in several if has_twin(msgspec.json.encode(each), SPECS[:1])]
@@ -191,7 +186,7 @@ def _is_deferred(raw: bytes) -> bool:
 
 
 def parse_call(name: str, arguments: bytes) -> Retrieval:
-    """What a call of one of our tools asks for. Raises `Malformed` with a sentence that tells the
+    """The request in a call of one of our tools. Raises `Malformed` with a message that tells the
     model what to send instead.
 
     Models are sloppy: numbers come as strings, spans as "12-40", "12:40" or [12, 40], fields under
@@ -208,11 +203,11 @@ def parse_call(name: str, arguments: bytes) -> Retrieval:
         raise Malformed(
             f"{name}: arguments have {len(arguments):,} bytes; send an id or a few words"
         )
-    return readers[name](Fields(name, decoded(name, arguments, _EXAMPLES[name])))
+    return readers[name](Fields(name, decode_arguments(name, arguments, _EXAMPLES[name])))
 
 
 class Fields:
-    """A call's arguments under any of the names that models use for them."""
+    """A call's arguments, accessible under any of the names that models use for them."""
 
     def __init__(self, tool: str, given: Mapping[str, Any]) -> None:
         self._tool = tool
@@ -226,8 +221,7 @@ class Fields:
             value = value[0]
         if isinstance(value, bool) or not isinstance(value, str | int | float | None):
             raise Malformed(f"{self._tool}: {names[0]} must be a string")
-        # A lone surrogate is a character in JSON and none in UTF-8; nothing that is kept contains
-        # one.
+        # JSON allows a lone surrogate, UTF-8 does not; no stored text contains one.
         return "" if value is None else str(value).encode("utf-8", "replace").decode().strip()
 
     def number(self, *names: str) -> int | None:
@@ -252,7 +246,7 @@ class Fields:
         return () if value is None else _spans(value, f"{self._tool}: {names[0]}")
 
     def lines(self, *names: str) -> tuple[Span | Pieces, ...]:
-        """Spans of lines, and of pieces of lines: "12-40", "13.5-13.9"."""
+        """Spans of lines and of pieces of lines: "12-40", "13.5-13.9"."""
         value = self._first(names)
         if isinstance(value, float) and not value.is_integer():
             value = str(value)
@@ -270,8 +264,8 @@ class Fields:
         return next((self._given[name] for name in names if name in self._given), None)
 
 
-def decoded(name: str, arguments: bytes, example: str) -> Mapping[str, Any]:
-    """A call's arguments. Raises `Malformed`, with an example of what to send instead."""
+def decode_arguments(name: str, arguments: bytes, example: str) -> Mapping[str, Any]:
+    """A call's arguments. Raises `Malformed` with an example of what to send instead."""
     try:
         given = msgspec.json.decode(arguments.strip() or b"{}")
         if isinstance(given, str):  # written as JSON twice
@@ -323,7 +317,7 @@ def _retrieve(fields: Fields) -> Retrieve:
 
 
 def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
-    """The narrowest of the ways that were given."""
+    """The narrowest of the given slices."""
     if path := fields.text("path", "json_path", "jsonpath"):
         return JsonPath(path[:_MOST_PATTERN])
     if rows := fields.spans("rows", "row"):
@@ -402,7 +396,7 @@ _ID_IN_CALL = re.compile(r"""id\s*[=:]\s*["']?([^"'\s)\]]+)""")
 
 def _bare(typed: str) -> str:
     """An id without what models copy along with it: quotes, brackets, or the whole call from a
-    reference's line."""
+    reference."""
     typed = typed[:_MOST_WORDS]
     found = _ID_IN_CALL.search(typed)
     return (found[1] if found else typed).strip("\"'`[]()<> ,;")[:_MOST_ID]
@@ -447,7 +441,7 @@ def _spans(value: Any, what: str) -> tuple[Span, ...]:
 
 
 def _pieces(typed: str) -> tuple[Span | Pieces, ...] | None:
-    """None where no piece is named, or where something cannot be read."""
+    """Spans that name at least one piece; None if none does or one is invalid."""
     several = [
         each.strip()
         for each in re.split("[,;]", typed[:_MOST_WORDS].strip("\"'[]() "))

@@ -1,6 +1,6 @@
-"""A conversation in steps, with the tokens of each line, whole and as it is shown.
+"""A conversation in steps, with the tokens of each line, whole and as shown.
 
-A step is one reply of the model with the results of its calls; what the user said stays by itself.
+A step is one reply of the model with the results of its calls; the user's messages are in no step.
 """
 
 from __future__ import annotations
@@ -14,49 +14,51 @@ from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot
 
 _SMALLEST_STUB = 60
-"""Tokens below which a page is never exchanged for a stub."""
+"""Tokens below which a page is never replaced by a stub."""
 
 Rows = Mapping[Chain, Mapping[int, Shown]]
-"""The rows of a page table, by message and position: a look-up for each line instead of one for
-each page."""
+"""The rows of a page table by message and position: one look-up per line instead of one per
+page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class WeighedConversation:
+    """The lines and steps of a conversation with their token counts."""
+
     lines: Sequence[Line]
     answering: Sequence[bool]
-    """For each line, whether it brings results of calls."""
+    """For each line, whether it contains results of calls."""
     steps: Sequence[Step]
     wholes: Sequence[int]
-    """Tokens of each line if it is shown whole."""
+    """Tokens of each line shown whole."""
     rows: Rows
     weights: Sequence[int]
-    """Tokens of each line as it is shown."""
+    """Tokens of each line as shown."""
     sums: Sequence[int]
-    """Tokens of the lines before each one, as they are shown, and of all."""
+    """Tokens of the lines before each one, as shown, and of all lines."""
     sent: int = -1
-    """The index of the last line of the latest request; -1 where there was none."""
+    """Index of the last line of the latest request; -1 if there was none."""
     lost: Cause | None = None
-    """Why the provider has nothing of it in its cache any more; None where it has."""
+    """Why the provider's cache holds nothing of it any more; None if it does."""
 
     @property
     def total(self) -> int:
         return self.sums[-1]
 
     def of(self, step: Step) -> int:
-        """Tokens of a step as it is shown."""
+        """Tokens of a step as shown."""
         return self.sums[step.last + 1] - self.sums[step.first]
 
     def inside(self, step: Step) -> Sequence[Line]:
         return self.lines[step.first : step.last + 1]
 
     def gone(self, line: Line) -> Shown | None:
-        """What stands in place of a message that left."""
+        """The row that replaces a message which left."""
         own = self.rows.get(line.chain)
         return own.get(WHOLE) if own else None
 
     def is_resident(self, step: Step) -> bool:
-        """Has something of it not left yet that could leave?"""
+        """True if something in the step has not left and could."""
         if all(self.gone(line) is not None for line in self.inside(step)):
             return False
         return not step.sticky or any(True for _ in self.stubbable(step))
@@ -80,8 +82,8 @@ class Weighed:
                 ):
                     yield Spot(line.chain, position), tokens
 
-    def after(self, fresh: Iterable[Shown]) -> Weighed:
-        """The same conversation with these rows."""
+    def after(self, fresh: Iterable[Shown]) -> WeighedConversation:
+        """The same conversation with these rows added."""
         rows = by_message(fresh)
         if not rows:
             return self
@@ -95,8 +97,8 @@ class Weighed:
         ]
         return replace(self, rows=together, weights=weights, sums=_sums(weights))
 
-    def with_back(self, chains: Container[Chain]) -> Weighed:
-        """The same conversation with these messages in it again, should they have left."""
+    def with_back(self, chains: Container[Chain]) -> WeighedConversation:
+        """The same conversation with these messages back in it, if they had left."""
         rows = {
             chain: _without_whole(own) if chain in chains else own
             for chain, own in self.rows.items()
@@ -107,11 +109,13 @@ class Weighed:
         return replace(self, rows=rows, weights=weights, sums=_sums(weights))
 
 
-def weigh(lines: Sequence[Line], rows: Rows, sent: int = -1, lost: Cause | None = None) -> Weighed:
+def weigh(
+    lines: Sequence[Line], rows: Rows, sent: int = -1, lost: Cause | None = None
+) -> WeighedConversation:
     answering = [line.answers for line in lines]
     wholes = [line.whole for line in lines]
     weights = [_weight(line, rows, each) for line, each in zip(lines, wholes, strict=True)]
-    return Weighed(
+    return WeighedConversation(
         lines,
         answering,
         tuple(steps_in(lines, answering)),
@@ -125,7 +129,7 @@ def weigh(lines: Sequence[Line], rows: Rows, sent: int = -1, lost: Cause | None 
 
 
 def by_message(rows: Iterable[Shown]) -> dict[Chain, dict[int, Shown]]:
-    """The latest row of a spot holds."""
+    """Rows by chain and position; the latest row of a spot wins."""
     found: dict[Chain, dict[int, Shown]] = {}
     for row in rows:
         found.setdefault(row.spot.chain, {})[row.spot.position] = row
@@ -150,25 +154,25 @@ def _sums(weights: Sequence[int]) -> list[int]:
     return list(accumulate(weights, initial=0))
 
 
-class Step(NamedTuple):  # hundreds in every plan; made in a third of the time of a dataclass
-    """One reply of the model with the results of its calls: lines `first` to `last`, both
-    included."""
+class Step(NamedTuple):  # hundreds per plan, made in a third of a dataclass's time
+    """One reply of the model with the results of its calls: lines `first` to `last`, inclusive."""
 
     number: int
-    """From 1, in the order of the conversation."""
+    """From 1, in conversation order."""
     first: int
     last: int
     sticky: bool
-    """Its messages cannot leave, only the pages in them: words of the user or of the system stand
-    among its results, or one of its calls is answered in another place."""
+    """Its messages cannot leave, only the pages in them: user or system text is among its results,
+    or one of its calls is answered elsewhere."""
 
 
 def steps(lines: Sequence[Line]) -> Sequence[Step]:
+    """The steps of these lines."""
     return steps_in(lines, [line.answers for line in lines])
 
 
 def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Sequence[Step]:
-    """The same, where it is known already which lines bring results."""
+    """The same, if it is already known which lines contain results."""
     found: list[Step] = []
     index, scattered = 0, False
     while index < len(lines):
@@ -184,21 +188,20 @@ def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Sequence[Step]
         sticky, end = False, index
         while end < len(lines) and (answering[end] or lines[end].role is Role.SYSTEM):
             if answering[end]:
-                sticky = (
-                    sticky or lines[end].speaks or end > index
-                )  # a system text stands before it
+                # `end > index`: a system text comes before it.
+                sticky = sticky or lines[end].speaks or end > index
                 scattered = scattered or not all(id in made for id in lines[end].ids)
                 index = end + 1
             end += 1
         found.append(Step(len(found) + 1, first, index - 1, sticky))
-    return _held_together(lines, answering, found) if scattered else found
+    return _hold_together(lines, answering, found) if scattered else found
 
 
-def _held_together(
+def _hold_together(
     lines: Sequence[Line], answering: Sequence[bool], found: Sequence[Step]
 ) -> list[Step]:
-    """A call and its result in two steps, or outside of any: neither may leave without the other,
-    so both stay."""
+    """Marks steps sticky whose call and result are in different steps or outside of any: neither
+    may leave without the other."""
     step_at = {index: step for step in found for index in range(step.first, step.last + 1)}
     called: dict[str, Step] = {}
     stay: set[int] = set()
@@ -210,9 +213,8 @@ def _held_together(
             if line.role is Role.ASSISTANT and here is not None:
                 called[id] = here
             elif answering[index]:
-                home = called.get(
-                    id, latest
-                )  # a call of which the provider holds the content stands under another id
+                # A call whose content the provider holds has another id.
+                home = called.get(id, latest)
                 stay.update(
                     step.number for step in (home, here) if step is not None and home is not here
                 )
@@ -220,5 +222,5 @@ def _held_together(
 
 
 def is_prompt(line: Line) -> bool:
-    """Did the user speak, and nothing else happen?"""
+    """True if the line holds a user's text and no results."""
     return any(piece.kind is Kind.PROMPT for piece in line.pieces) and not line.answers

@@ -1,5 +1,5 @@
-"""The two tools by which a model reaches any number of others: their schema, and what a call of
-them asks for."""
+"""The two tools with which a model reaches any number of others: their schemas, and the parsers of
+their calls."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 
 from hotset.errors import Malformed
 from hotset.nouns.tool import FIND_TOOLS
-from hotset.window.retrieval_tools import DESCRIPTIONS, NUMBER, TEXT, Fields, decoded, spec
+from hotset.window.retrieval_tools import DESCRIPTIONS, NUMBER, TEXT, Fields, decode_arguments, spec
 
 FIND, USE = FIND_TOOLS, "use_tool"
 FOUND = 5
-"""How many tools are told of where the model does not say."""
+"""Number of tools returned if the model gives no limit."""
 
 TOOLBOX_SPECS = (
     spec(
@@ -35,19 +35,19 @@ TOOLBOX_SPECS = (
         arguments={"type": "object"},
     ),
 )
-"""Behind the three of `window.tools`, in the order in which they are offered."""
+"""In the order in which they are offered, after the three of `window.retrieval_tools`."""
 
 _MOST_FOUND = 20
-_MOST_WORDS = 1000  # characters of a question that are looked at
+_MOST_WORDS = 1000  # characters read of a question
 _MOST_NAME = 200
-_MOST_BYTES = 16 << 20  # a file that is written by a tool may be an argument
+_MOST_BYTES = 16 << 20  # a file's content may be an argument
 _FIND_EXAMPLE = 'send {"query": "create a GitHub issue"}'
 _USE_EXAMPLE = 'send {"name": "github__create_issue", "arguments": {"title": "..."}}'
 
 
 @dataclass(frozen=True, slots=True)
 class FindCall:
-    """What a call of `find_tools` asks for."""
+    """The request in a call of `find_tools`."""
 
     query: str
     limit: int = FOUND
@@ -57,16 +57,17 @@ class FindCall:
 
 @dataclass(frozen=True, slots=True)
 class UseCall:
-    """A tool that is to be called."""
+    """A tool to call, with its arguments."""
 
     name: str
     arguments: Mapping[str, Any] | str
-    """A text where they are no JSON object: whoever knows the tool can say what is wrong."""
+    """A text if they are not a JSON object: the tool can report what is wrong."""
 
 
 def parse_find(arguments: bytes) -> FindCall:
-    """Raises `Malformed` with a sentence that tells the model what to send instead."""
-    fields = Fields(FIND, decoded(FIND, arguments[:_MOST_BYTES], _FIND_EXAMPLE))
+    """The request in a `find_tools` call. Raises `Malformed` with a message that tells the model
+    what to send instead."""
+    fields = Fields(FIND, decode_arguments(FIND, arguments[:_MOST_BYTES], _FIND_EXAMPLE))
     query = fields.text("query", "q", "question", "task", "description", "intent", "text")[
         :_MOST_WORDS
     ]
@@ -78,12 +79,13 @@ def parse_find(arguments: bytes) -> FindCall:
 
 
 def parse_use(arguments: bytes) -> UseCall:
-    """Raises `Malformed` with a sentence that tells the model what to send instead.
+    """The request in a `use_tool` call. Raises `Malformed` with a message that tells the model what
+    to send instead.
 
-    Models put a tool's arguments beside its name, or send them as JSON written twice.
+    Models put a tool's arguments beside its name, or send them as JSON encoded twice.
     """
-    _bounded(USE, arguments)
-    given = dict(decoded(USE, arguments, _USE_EXAMPLE))
+    _check_size(USE, arguments)
+    given = dict(decode_arguments(USE, arguments, _USE_EXAMPLE))
     name = next(
         (
             given.pop(key)
@@ -98,28 +100,28 @@ def parse_use(arguments: bytes) -> UseCall:
         (key for key in ("arguments", "args", "parameters", "params", "input") if key in given), ""
     )
     inner = given[key] if key else given
-    return UseCall(name.strip()[:_MOST_NAME], _object(inner))
+    return UseCall(name.strip()[:_MOST_NAME], _parse_object(inner))
 
 
 def parse_direct(name: str, arguments: bytes) -> UseCall:
-    """A tool that was called by its own name. Raises `Malformed`."""
-    _bounded(name, arguments)
-    return UseCall(name, _object(arguments.decode("utf-8", "replace")))
+    """A call of a tool by its own name. Raises `Malformed`."""
+    _check_size(name, arguments)
+    return UseCall(name, _parse_object(arguments.decode("utf-8", "replace")))
 
 
-def _bounded(name: str, arguments: bytes) -> None:
+def _check_size(name: str, arguments: bytes) -> None:
     if len(arguments) > _MOST_BYTES:
         raise Malformed(f"{name}: arguments have {len(arguments):,} bytes; at most {_MOST_BYTES:,}")
 
 
-def _object(given: Any) -> Mapping[str, Any] | str:
+def _parse_object(given: Any) -> Mapping[str, Any] | str:
     if isinstance(given, str):
         try:
             given = msgspec.json.decode(given.strip() or "{}")
         except (ValueError, RecursionError):
             return str(given)
         if isinstance(given, str):  # written as JSON twice
-            return _object(given)
+            return _parse_object(given)
     if given is None:
         return {}
     return given if isinstance(given, dict) else msgspec.json.encode(given).decode()

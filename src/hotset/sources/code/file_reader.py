@@ -21,12 +21,12 @@ from hotset.sources.code.parsers import ParseResult, Parsers
 from hotset.sources.code.scan import ScanLimits, SkippedFiles, SkippedPath, left_out, scan
 from hotset.sources.code.symbols import CodeSymbol, has_symbols
 from hotset.sources.code.texts import read_text
-from hotset.text.characters import MARK, marked
+from hotset.text.characters import MARK, mark_invisible
 from hotset.text.clip import clip
 from hotset.text.languages import language_of
 from hotset.tokens import count
-from hotset.window.slice.fit import Cut, fitting
-from hotset.window.slice.lines import Text, by_lines, from_the_start, merged, show, span_name
+from hotset.window.slice.fit import Cut, count_fitting
+from hotset.window.slice.lines import Text, by_lines, from_the_start, merge_spans, show, span_name
 from hotset.window.slice.symbol import by_symbol
 
 BUDGET = 2000
@@ -118,7 +118,7 @@ def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | N
     ]
     if spans:
         several = f"{len(spans)} definitions: " if len(spans) > 1 else ""
-        return show(Text(text), merged(spans), room, count, what=several)
+        return show(Text(text), merge_spans(spans), room, count, what=several)
     cut = by_symbol(text, name, room, count)
     if cut.text or not found:
         return cut
@@ -129,7 +129,7 @@ def _cut_symbol(text: str, path: str, name: str, room: int, parsers: Parsers | N
 
 
 def _render_file(path: str, content: str, note: str, *, truncated: bool) -> CodeText:
-    content, hidden = marked(content)
+    content, hidden = mark_invisible(content)
     notes = [note] * bool(note) + [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
     head = f"[{path}{': ' + '; '.join(notes) if notes else ''}]"
     text = f"{head}\n{content}" if content else head
@@ -232,7 +232,7 @@ def _depths(found: Sequence[CodeSymbol]) -> Iterator[tuple[CodeSymbol, int]]:
 
 
 def _line(symbol: CodeSymbol, depth: int) -> str:
-    text = marked(
+    text = mark_invisible(
         (symbol.signature or symbol.name) + (f"  # {clip(symbol.doc, _DOC)}" if symbol.doc else "")
     )[0]
     return f"{'  ' * depth}{symbol.first}-{symbol.last} {text}"
@@ -241,7 +241,7 @@ def _line(symbol: CodeSymbol, depth: int) -> str:
 def _fit_outline(head: str, lines: Sequence[str], budget: int) -> CodeText:
     room = max(LEAST_ROOM, budget - NOTE_ROOM)
     pieces = [f"{head}\n", *(f"{line}\n" for line in lines)]
-    kept = max(1, fitting(pieces, room, count))
+    kept = max(1, count_fitting(pieces, room, count))
     text = "".join(pieces[:kept]).rstrip("\n")
     left = len(pieces) - kept
     if left:
@@ -406,7 +406,7 @@ def _names_outline(head: str, path: str, files: Sequence[str], room: int) -> Cod
             lines[folder] = whole
             left -= cost
             unnamed -= len(names)
-    kept = fitting([f"{line}\n" for line in lines.values()], room, count)
+    kept = count_fitting([f"{line}\n" for line in lines.values()], room, count)
     folders = f" and {len(lines) - kept:,} of {len(lines):,} folders" if kept < len(lines) else ""
     onward = max(
         (folder for folder in lines if folder != path),

@@ -27,7 +27,7 @@ from hotset.nouns.turn import Event
 from hotset.nouns.window import Hidden
 from hotset.sources.port import Scene, Source, TurnEnd
 from hotset.window.arguments import spoken
-from hotset.window.prefetch import Judged, Prompt, Verdict, candidates, judge, queries
+from hotset.window.prefetch import JudgedOffer, Prompt, Verdict, candidates, judge, queries
 
 PREFETCHED, JUDGED = "Prefetched", "PrefetchJudged"
 """Event names: an offer was made; a part of one was judged."""
@@ -151,14 +151,16 @@ class CodeSource(Source):
                 return
             yield index.search(replace(query, deadline=left))
 
-    def _judged(self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]) -> tuple[Judged, ...]:
+    def _judged(
+        self, links: Sequence[Link], hidden: Mapping[Chain, Hidden]
+    ) -> tuple[JudgedOffer, ...]:
         """The verdicts that a request makes possible. Each is given once."""
         waiting = [
             (at, every)
             for at, each in enumerate(links)
             if (every := self._open.get(each.chain)) is not None
         ]
-        given: list[Judged] = []
+        given: list[JudgedOffer] = []
         for at, every in waiting:
             actions = [
                 part.content
@@ -226,7 +228,7 @@ def offered_event(taken: Sequence[Candidate], scene: Scene) -> Event:
     return Event(PREFETCHED, scene.now, detail=detail)
 
 
-def judged_event(judged: Judged, now: float) -> Event:
+def judged_event(judged: JudgedOffer, now: float) -> Event:
     detail: dict[str, str | int | float] = {
         "entry": _name(judged.offered),
         "verdict": str(judged.verdict),

@@ -47,12 +47,12 @@ from hotset.sources.history.pages import (
 )
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
-from hotset.text.terms import Term, first_hits, hits, ranked, terms
-from hotset.text.words import lowered
+from hotset.text.terms import Term, first_hits, hits, rank_blocks, terms
+from hotset.text.words import lower_in_place
 from hotset.window.page_text import NOT_SEARCHED
 from hotset.window.pieces import PIECE, lines_of, pieces_of
 from hotset.window.slice import Count, Cut, cut
-from hotset.window.slice.fit import MOST_CHARS, clipped, fitting
+from hotset.window.slice.fit import MOST_CHARS, clip_to_tokens, count_fitting
 
 _NOTE_TOKENS = 90  # kept free for the line that says what is missing
 _MOST_BYTES = (
@@ -81,15 +81,15 @@ class AnswerParts:
 def fit_answer(parts: AnswerParts, most: int, count: Count) -> Retrieved:
     """Head, body and note in `most` tokens; if they are too long together, first the note is cut,
     then the body."""
-    note = clipped(parts.note, max(min(_NOTE_TOKENS, most // 3) - 6, most // 4), count)
+    note = clip_to_tokens(parts.note, max(min(_NOTE_TOKENS, most // 3) - 6, most // 4), count)
     body, whole = parts.body, parts.whole
     text = _join(parts.head, body, note)
     while (over := _size(text, count) - most) > 0 and body:
-        body = clipped(body, max(0, _size(body, count) - over - 1), count)
+        body = clip_to_tokens(body, max(0, _size(body, count) - over - 1), count)
         whole = False
         text = _join(parts.head, body, note)
     return Retrieved(
-        text=clipped(text, most, count),
+        text=clip_to_tokens(text, most, count),
         tokens=min(most, _size(text, count)),
         found=bool(parts.body) or parts.whole,
         truncated=not whole,
@@ -228,7 +228,7 @@ def _promising(parts: Sequence[_ShownPage], how: Slice) -> list[int]:
     starts = list(accumulate((len(parts[number].content.text) + 1 for number in texts), initial=0))[
         :-1
     ]
-    best = ranked(
+    best = rank_blocks(
         "\n".join(parts[number].content.text for number in texts), starts, terms(how.words)
     )
     return [texts[block] for _, block in best] or texts[:1]
@@ -260,7 +260,7 @@ def search_pages(
         call.session, f"session {safe_line(call.session)}"
     )
     head = f"[hotset: best matches in {where}; {_DATA}]"
-    kept = max(1, fitting(pieces, _room(call.max_tokens, head, count), count))
+    kept = max(1, count_fitting(pieces, _room(call.max_tokens, head, count), count))
     left = len(pieces) - kept
     more = f"{left} more results; raise max_tokens or narrow the query" if left else ""
     note = "; ".join(filter(None, (more, missed)))
@@ -383,7 +383,7 @@ def _best_line(text: str, wanted: Sequence[Term], among: tuple[int, int]) -> int
     """The line, from 0, with the most distinctive words: among `among`, counted from 1, if
     given."""
     start, last = (among[0] - 1, among[1] - 1) if among[0] else (0, text.count("\n"))
-    low = lowered(text)
+    low = lower_in_place(text)
     scores: dict[int, float] = {}
     for term in wanted:
         first = line = 0
@@ -420,7 +420,7 @@ def show_turns(call: Range, store: Store, here: Place, count: Count, *, sees: bo
     )
     room = _room(call.max_tokens, head, count)
     written = list(_write_messages(messages, store, room * MOST_CHARS, sees=sees))
-    kept = fitting(written, room, count)
+    kept = count_fitting(written, room, count)
     if kept == 0:
         made = cut(written[0], Whole(), room, count)
         ids = ", ".join(page.id for page in messages[0])

@@ -31,7 +31,7 @@ from hotset.sources.history.pages import (
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, terms
-from hotset.text.words import lowered
+from hotset.text.words import lower_in_place
 from hotset.window.page_text import NOT_SEARCHED, is_ours
 
 _FURTHER = 4  # times as many entries, where those found are too few pages
@@ -283,7 +283,7 @@ def _by_gist(
 def _gist_score(gist: Gist | None, wanted: Sequence[Term]) -> float:
     if gist is None:
         return _UNKNOWN
-    low = lowered(" ".join((*gist.files, *gist.entities, *gist.keywords)))
+    low = lower_in_place(" ".join((*gist.files, *gist.entities, *gist.keywords)))
     return sum(term.weight for term in wanted if term.text in low)
 
 
@@ -302,7 +302,7 @@ def _look(
             break
         content = page_text(store, page)
         seen = content.text[:_LOOKED_AT] if content.own else ""
-        low = lowered(seen)
+        low = lower_in_place(seen)
         looked.append(
             (page, content.text, tuple(sum(1 for _ in hits(seen, low, term)) for term in wanted))
         )

@@ -12,10 +12,10 @@ from typing import Generic, TypeVar
 
 from hotset.nouns.memory import Checkpoint, Ending, Episode, Layer, MemoryRecord, Pitfall, Procedure
 from hotset.sources.memory.kinds import KINDS, PREFIX
-from hotset.text.characters import folded
+from hotset.text.characters import fold_text
 from hotset.text.sentences import unique_sentences
 from hotset.text.stops import GLUE
-from hotset.text.terms import Term, first_hits, ranked, terms
+from hotset.text.terms import Term, first_hits, rank_blocks, terms
 from hotset.text.words import UNSPACED
 from hotset.tokens import count
 
@@ -75,7 +75,7 @@ def unmarked(text: str) -> str:
     """Without what could be taken for a line of ours: `[hotset memory: ...]`, in whatever
     letters."""
     return _OPENS.sub(
-        lambda found: "(" if _OUR_NAME.match(folded(found["behind"])) else found[0], text
+        lambda found: "(" if _OUR_NAME.match(fold_text(found["behind"])) else found[0], text
     )
 
 
@@ -211,7 +211,7 @@ def _order(sentences: Sequence[str], wanted: Sequence[Term]) -> list[int]:
     """By what they say of the question, the best with what follows on it; the others as they
     stand."""
     starts = list(accumulate((len(sentence) + 1 for sentence in sentences), initial=0))[:-1]
-    fitting = [at for _, at in ranked("\n".join(sentences), starts, wanted)] if wanted else []
+    fitting = [at for _, at in rank_blocks("\n".join(sentences), starts, wanted)] if wanted else []
     best = [near for at in fitting[:_WITH_NEXT] for near in (at, at + 1) if near < len(sentences)]
     return list(dict.fromkeys((*best, *fitting, *range(len(sentences)))))
 

@@ -34,7 +34,7 @@ from hotset.sources.memory.overview import (
     Topic,
 )
 from hotset.text.terms import Term, first_hits, hits, terms
-from hotset.text.words import lowered
+from hotset.text.words import lower_in_place
 from hotset.tokens import count
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ def _naming(overview: Overview, wanted: Sequence[Term]) -> Iterator[str]:
     if not wanted:
         return
     names = "\n".join(overview.topics)
-    low = lowered(names)
+    low = lower_in_place(names)
     for term in wanted:
         for at in islice(hits(names, low, term), _MOST_NAMED):
             yield names[
@@ -269,7 +269,7 @@ def _naming(overview: Overview, wanted: Sequence[Term]) -> Iterator[str]:
 def _fit(name: str, wanted: Sequence[Term]) -> float:
     """How much of the name the question says, and a little of how much of the question the name
     says."""
-    words = _WORD.findall(lowered(name))
+    words = _WORD.findall(lower_in_place(name))
     said = [term for term in wanted if any(_means(term, word) for word in words)]
     if not said:
         return 0.0

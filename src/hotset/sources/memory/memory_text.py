@@ -513,10 +513,11 @@ def render_whole(memory: MemoryRecord, store: Store, max_tokens: int) -> Rendere
     head, body = memory_heading(memory), memory_text(memory, store)
     text = f"{head}\n{body}"
     if count(text) > max_tokens:
-        from hotset.window.slice.fit import clipped  # noqa: PLC0415 - only where it does not fit
+        from hotset.window.slice.fit import clip_to_tokens  # noqa: PLC0415 - only where it does not fit
 
         note = "\n[cut; raise max_tokens for more]"
-        text = f"{head}\n{clipped(body, max(1, max_tokens - count(head + note) - 2), count)}{note}"
+        room = max(1, max_tokens - count(head + note) - 2)
+        text = f"{head}\n{clip_to_tokens(body, room, count)}{note}"
     return RenderedText(text, count(text), memory.topics, {memory.id: Layer.FULL})
 
 

@@ -48,7 +48,7 @@ from hotset.sources.memory.time_parser import TimeWords, fits
 from hotset.text.sentences import SENTENCE_END
 from hotset.text.stops import CHAT
 from hotset.text.terms import Term, first_hits
-from hotset.text.words import lowered
+from hotset.text.words import lower_in_place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -844,7 +844,7 @@ def _of_memory(
 
 def _shared(text: str, wanted: tuple[Term, ...]) -> list[str]:
     """The words of the text by which it was found, as they stand there."""
-    low = lowered(text)
+    low = lower_in_place(text)
     words = (_SPOKEN_WORD.match(low, at) for at, _ in first_hits(text, wanted))
     return list(dict.fromkeys(word[0] for word in words if word))[:_MOST_WORDS]
 

@@ -38,7 +38,7 @@ from hotset.sources.memory.encode.procedures import (
 from hotset.sources.memory.encode.session import Material, Utterance
 from hotset.sources.memory.encode.speakers import prompt_words
 from hotset.sources.memory.kinds import KINDS
-from hotset.text.characters import squeezed
+from hotset.text.characters import squeeze
 from hotset.window.names import names
 
 HEEDED = "Heeded"
@@ -189,7 +189,7 @@ class _Conversation:
     def _is_said(self, advice: str, turn: int) -> bool:
         """Did it stand in the conversation before?"""
         words = advice.split(" ", 1)[1].split(" <", 1)[0]
-        return squeezed(words.encode("utf-8", "replace")) in self._said_before(turn)
+        return squeeze(words.encode("utf-8", "replace")) in self._said_before(turn)
 
     def _said_before(self, turn: int) -> bytes:
         if turn not in self._before:
@@ -209,7 +209,7 @@ def _is_before(said: Utterance, turn: int) -> bool:
 
 def _words(said: Utterance) -> bytes:
     text = prompt_words(said.text).text if said.page.kind is Kind.PROMPT else said.text
-    return b"\n".join((squeezed(text.encode("utf-8", "replace")), said.outside))
+    return b"\n".join((squeeze(text.encode("utf-8", "replace")), said.outside))
 
 
 def _advice(memory: MemoryRecord) -> tuple[frozenset[str], int]:

@@ -16,8 +16,8 @@ from hotset.errors import NotFound, StoreFailed
 from hotset.nouns.turn import Event
 from hotset.runtime.metrics import (
     Account,
+    AmountSaved,
     Metrics,
-    Saved,
     Savings,
     SessionAccount,
     empty_ledger,
@@ -375,7 +375,7 @@ def _describe_estimate(total: Account) -> str:
     return f"no usage was reported{where}: our own count is shown instead, marked (~)"
 
 
-def _describe_saved(saved: Saved) -> str:
+def _describe_saved(saved: AmountSaved) -> str:
     if saved.tokens >= 0:
         return f"{saved.tokens_pct:.1f} % of it was not sent"
     return (

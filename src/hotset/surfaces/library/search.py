@@ -14,7 +14,7 @@ from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.nouns.search import Filter, Query, Sort
 from hotset.runtime import retrieval
-from hotset.runtime.model_tools import clipped, count, fitting
+from hotset.runtime.model_tools import clip_to_tokens, count, count_fitting
 from hotset.runtime.reader import Store, open_index
 from hotset.runtime.search import merge_hits
 from hotset.sources.code import catch_up, has_code, index_folder, read_consent
@@ -142,7 +142,7 @@ class LibrarySearch:
             f"{number}. {hit.where} ({hit.type}, {hit.what})\n"
             for number, hit in enumerate(merge_hits(groups), 1)
         ]
-        kept = fitting(lines, room - count(_OTHERS), count)
+        kept = count_fitting(lines, room - count(_OTHERS), count)
         text = (_OTHERS + "".join(lines[:kept])).rstrip()
         return (
             Retrieved(text, count(text), truncated=kept < len(lines))
@@ -194,7 +194,7 @@ class LibrarySearch:
                 f"[hotset: files cannot be searched ({type(error).__name__}); see: "
                 "hotset index --status]"
             )
-        text = clipped(found.text, room, count)
+        text = clip_to_tokens(found.text, room, count)
         return Retrieved(text, count(text)) if found.hits.hits else _no_hits(text)
 
     @contextmanager

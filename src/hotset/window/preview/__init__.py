@@ -1,5 +1,5 @@
-"""What a reader needs of a long text, by content type: a faithful excerpt with its gaps marked,
-never longer than its room."""
+"""Previews of long texts by content type: faithful excerpts with marked gaps, never longer than
+their room."""
 
 from hotset.window.preview.content import ContentOrigin, ContentType, Preview
 from hotset.window.preview.preview import closing, preview

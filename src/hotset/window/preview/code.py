@@ -1,5 +1,5 @@
-"""Source code: imports, whole functions near what was asked for, constants, and gaps that say which
-definitions they hold."""
+"""Previews of source code: imports, whole functions near the query, constants, and gaps labelled
+with the definitions they hold."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CONSTANT = re.compile(
     r"[ \t]*(?:[-+.\d\"'`]|[Tt]rue|[Ff]alse|None|null|nil|\w+[.(])"
 )
 _OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
-_NEWS = 15.0  # more than any code that was not asked for, less than any that was
-_POINTED = Worth.ASKED + 12  # more than any code that only shares names with what was asked for
-_ABOVE, _BELOW = 3, 8  # lines around one that was pointed to
+_NEWS = 15.0  # more than any code outside the query, less than any in it
+_POINTED = Worth.ASKED + 12  # more than any code that only shares names with the query
+_ABOVE, _BELOW = 3, 8  # lines around one that a prompt pointed to
 _READ = 200  # characters of a line
 _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown by its parts
 _CHUNK = 700  # characters of a paragraph of code that is part of something longer
 _HEAD_LINES = 6
-# the share of the room in which gaps say what they hold, where a file is too long to be read
+# share of the room for gap labels in a file too long to be read closely
 _SKIMMED_LABELS = 0.2
 
 
@@ -43,9 +43,9 @@ def read_code(body: Body, query: ToolQuery) -> Reading:
         for (first, end), score in zip(units, scores, strict=True)
     ]
     spans.extend(
-        odd_spans(body, {**odd_lines(lines), **dict.fromkeys(_settled(lines), 1.0)}, _NEWS)
+        odd_spans(body, {**odd_lines(lines), **dict.fromkeys(_fixed_values(lines), 1.0)}, _NEWS)
     )
-    spans.extend(_pointed(body, query))
+    spans.extend(_pointed_spans(body, query))
     if imports := _imports(lines):
         spans.append(body.span(0, imports, Worth.HEAD, least=_HEAD_LINES))
     spans.append(body.span(0, min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
@@ -53,16 +53,16 @@ def read_code(body: Body, query: ToolQuery) -> Reading:
 
 
 def skim_code(body: Body, query: ToolQuery) -> Reading:
-    """Of a file that would take long to read: what it defines, and what was pointed to."""
-    told = _label_definitions(body, list(flatten(outline(body.lines))), only_outer=True)
-    return Reading(list(_pointed(body, query)), told, label_share=_SKIMMED_LABELS)
+    """The reading of a very long file: its definitions, and the lines that a prompt pointed to."""
+    label = _label_definitions(body, list(flatten(outline(body.lines))), only_outer=True)
+    return Reading(list(_pointed_spans(body, query)), label, label_share=_SKIMMED_LABELS)
 
 
 def _label_definitions(
     body: Body, blocks: Sequence[CodeBlock], *, only_outer: bool = False
 ) -> Label:
-    """Which definitions stand in a gap: first those that stand in no other. With `only_outer`, of a
-    gap that holds such definitions only these, the longest first."""
+    """A label with the definitions in a gap, outermost first. With `only_outer`, a gap that holds
+    outer definitions lists only these, the longest first."""
 
     def label(first: int, end: int) -> Sequence[str]:
         low = bisect_left(blocks, first - body.first, key=lambda block: block.head)
@@ -78,16 +78,15 @@ def _label_definitions(
     return label
 
 
-def _pointed(body: Body, query: ToolQuery) -> Iterator[LineSpan]:
-    """What somebody pointed to by the numbers of lines, which are seldom exact."""
+def _pointed_spans(body: Body, query: ToolQuery) -> Iterator[LineSpan]:
+    """The lines around those that a prompt pointed to by number, which is seldom exact."""
     for index in query.pointed:
         if body.first <= index < body.end:
             yield LineSpan(max(body.first, index - _ABOVE), min(body.end, index + _BELOW), _POINTED)
 
 
-def _settled(lines: Sequence[str]) -> Iterator[int]:
-    """Lines that fix a value for all that stands below them, and those that say what is still to be
-    done."""
+def _fixed_values(lines: Sequence[str]) -> Iterator[int]:
+    """Lines with a constant, and those with a note of work still to be done."""
     for index, line in enumerate(lines):
         text = line[:_READ]
         if _CONSTANT.match(text) or _OPEN_END.search(text):
@@ -103,8 +102,7 @@ def _worth(nearness: float, place: float) -> float:
 def _split(
     lines: Sequence[str], first: int, end: int, blocks: Sequence[CodeBlock], most: int
 ) -> Iterator[tuple[int, int]]:
-    """Stretches that are shown whole: definitions, or the paragraphs of what is longer than a
-    definition should be."""
+    """Stretches shown whole: definitions, or the paragraphs of longer ones."""
     at = first
     for block in blocks:
         if block.first > at:
@@ -128,7 +126,7 @@ def _fits(lines: Sequence[str], block: CodeBlock, most: int) -> bool:
 
 
 def _imports(lines: Sequence[str]) -> int:
-    """Where the imports at the top end."""
+    """The line at which the imports at the top end."""
     end = 0
     for index, line in enumerate(lines):
         if _IMPORT.match(line):

@@ -1,5 +1,5 @@
-"""What a preview is made from: the content of a text without its frame, its type, where it comes
-from, and what the call that brought it asked for."""
+"""Inputs of a preview: the content of a text without its frame, its type, its origin, and what the
+call asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hotset.window.preview.excerpt import LineSpan
 
 
 class ContentType(StrEnum):
-    """What a text is, as far as its shape and the call that brought it tell."""
+    """The type of a text, detected from its shape and its call."""
 
     JSON = "json"
     JSON_LINES = "json_lines"
@@ -37,29 +37,28 @@ class ContentType(StrEnum):
     HTML = "html"
     PROSE = "prose"
     OPAQUE = "opaque"
-    """Bytes that nobody reads: binary, base64."""
+    """Unreadable bytes: binary, base64."""
     OUTPUT = "output"
-    """What a shell printed, of no kind or of several."""
+    """Shell output of no type or of several."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentOrigin:
-    """Where a text comes from, as far as its call tells."""
+    """The call that a text comes from."""
 
     kind: Kind = Kind.TOOL_RESULT
     tool: str = ""
     arguments: bytes = b""
     """The call's arguments: JSON, or plain shell text."""
     sought: frozenset[str] = frozenset()
-    """Identifiers, paths and words of the latest prompt and of what was said before the call: what
-    it is looking for."""
+    """Identifiers, paths and words of the latest prompt and of the text before the call."""
     pointed: tuple[int, ...] = ()
-    """Lines of the text that somebody pointed to, from 0."""
+    """Lines of the text that a prompt pointed to, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What is shown of a text."""
+    """The preview of a text."""
 
     type: ContentType
     text: str
@@ -72,7 +71,7 @@ class Preview:
 
 
 _LONGEST_ARGUMENTS = 16 * 1024
-_LONGEST_COMMAND = 4 * 1024  # of a script, what it runs first tells enough
+_LONGEST_COMMAND = 4 * 1024  # the beginning of a script is enough
 _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
 _PATH_KEYS = (
     "file_path",
@@ -91,27 +90,27 @@ _PROGRAM = re.compile(
     r"([\w./-]{1,80})(?:[ \t]+([\w./:-]{1,80}))?"
 )
 _WORD = re.compile(r"[A-Za-z_$][\w$]{2,79}")
-_SECTION = 64  # characters of a word beyond which it is no name
-_STEM = 0.4  # what a part of a name counts, against the name itself
-_DIGITS = 4  # of a score: machines may disagree about the last ones, previews must not
+_SECTION = 64  # characters: a longer word is no name
+_STEM = 0.4  # weight of a part of a name, relative to the whole name
+_DIGITS = 4  # of a score: machines may differ in the last ones, previews must not
 
 
 @dataclass(frozen=True, slots=True)
 class ToolQuery:
-    """What a call was after."""
+    """What a call was looking for."""
 
     command: str = ""
-    """The shell command, where there is one."""
+    """The shell command, if there is one."""
     paths: tuple[str, ...] = ()
     """Files that the call names."""
     words: frozenset[str] = frozenset()
-    """Names as they are written."""
+    """Names as written."""
     stems: frozenset[str] = frozenset()
-    """The parts of names, in lower case: what is left of a name when it is written another way."""
+    """The parts of names, in lower case: they match a name written another way."""
     room: int = 0
     """How many characters may be shown."""
     pointed: tuple[int, ...] = ()
-    """Lines of the text that somebody pointed to, from 0."""
+    """Lines of the text that a prompt pointed to, from 0."""
 
     def programs(self) -> list[tuple[str, str]]:
         """What the command runs: programs with their first argument, in order."""
@@ -122,7 +121,7 @@ class ToolQuery:
 
 
 def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
-    """What the call's arguments and the words before it tell."""
+    """The query in a call's arguments and the words before it."""
     text = origin.arguments[:_LONGEST_ARGUMENTS].decode("utf-8", "replace")
     values = _arguments(text)
     command = next(
@@ -144,46 +143,45 @@ def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
 
 
 def closeness(parts: Sequence[str], query: ToolQuery) -> list[float]:
-    """How near each part of a text is to what was asked for, from 0 to 1: rare words that it shares
-    count most, and how often."""
-    told = _telling(parts, query)
-    shared = [Counter([word for word in _WORD.findall(part) if word in told]) for part in parts]
+    """How near each part of a text is to the query, from 0 to 1: by the rarity and frequency of
+    shared words."""
+    matches = _query_matches(parts, query)
+    shared = [Counter([word for word in _WORD.findall(part) if word in matches]) for part in parts]
     counts = Counter(
-        key for found in shared for key in {key for word in found for key in told[word]}
+        key for found in shared for key in {key for word in found for key in matches[word]}
     )
     rarity = {key: log((len(parts) + 1) / count) for key, count in counts.items()}
-    scores = [_score(found, told, rarity, query) if found else 0.0 for found in shared]
+    scores = [_score(found, matches, rarity, query) if found else 0.0 for found in shared]
     best = max(scores, default=0.0)
     return [round(score / best, _DIGITS) for score in scores] if best > 0 else scores
 
 
-def _telling(parts: Sequence[str], query: ToolQuery) -> dict[str, tuple[str, ...]]:
-    """The words of a text that tell how near it is: each with what it has in common with what was
-    asked for."""
-    told: dict[str, tuple[str, ...]] = {}
+def _query_matches(parts: Sequence[str], query: ToolQuery) -> dict[str, tuple[str, ...]]:
+    """The words of a text that match the query, each with the matched words or stems."""
+    matches: dict[str, tuple[str, ...]] = {}
     for word in {word for part in parts for word in _WORD.findall(part)}:
         if word in query.words:
-            told[word] = (word,)
+            matches[word] = (word,)
         elif keys := tuple(dict.fromkeys(stem for stem in _stems((word,)) if stem in query.stems)):
-            told[word] = keys
-    return told
+            matches[word] = keys
+    return matches
 
 
 def _score(
     found: Counter[str],
-    told: dict[str, tuple[str, ...]],
+    matches: dict[str, tuple[str, ...]],
     rarity: dict[str, float],
     query: ToolQuery,
 ) -> float:
     whole = sum(
         (1 + log(count)) * rarity[word] for word, count in found.items() if word in query.words
     )
-    stems = {key for word in found for key in told[word] if word not in query.words}
+    stems = {key for word in found for key in matches[word] if word not in query.words}
     return whole + _STEM * sum(sorted(rarity[stem] for stem in stems))
 
 
 def _arguments(text: str) -> dict[str, str]:
-    """Arguments that are text, by name; empty where they are no JSON object."""
+    """Text arguments by name; empty if they are no JSON object."""
     try:
         decoded: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -205,17 +203,17 @@ def _stems(names: Iterable[str]) -> Iterator[str]:
                 yield stem
 
 
-LONGEST_READ = 2000  # characters of one line that are looked at
+LONGEST_READ = 2000  # characters read of one line
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Lines of content, at their place in the text."""
+    """Lines of content, with their place in the text."""
 
     first: int
-    """Where in the text the first line stands, from 0."""
+    """Index of the first line in the text."""
     lines: Sequence[str]
-    """Without the numbers that a reader put before them and the colours of a terminal."""
+    """Without line numbers of a reader and terminal colours."""
 
     @property
     def end(self) -> int:
@@ -226,7 +224,7 @@ class Body:
         return LineSpan(self.first + first, self.first + end, worth, least)
 
     def part(self, first: int, end: int) -> Body:
-        """Some of the lines, none of them longer than anyone reads."""
+        """Some of the lines, very long ones cut."""
         return Body(self.first + first, [line[:LONGEST_READ] for line in self.lines[first:end]])
 
 
@@ -255,15 +253,15 @@ _SAMPLE = 40
 
 
 def find_body(lines: Sequence[str]) -> Body:
-    """What stands inside the frame."""
+    """The content inside the frame."""
     first = _frame_end(lines)
     end = _footer_start(lines, first)
     inner = _plain(lines[first:end])
-    return Body(first, _unnumbered(inner) if _is_numbered(inner) else inner)
+    return Body(first, _strip_numbers(inner) if _is_numbered(inner) else inner)
 
 
 def _plain(lines: Sequence[str]) -> Sequence[str]:
-    """Without the colours of a terminal."""
+    """The lines without terminal colours."""
     return [_COLOUR.sub("", line) if _ESCAPE in line else line for line in lines]
 
 
@@ -300,7 +298,7 @@ def _inside_reminder(lines: Sequence[str], low: int, index: int) -> bool:
 
 
 def _is_numbered(lines: Sequence[str]) -> bool:
-    """Whether the lines carry numbers that count up."""
+    """True if the lines carry numbers that count up."""
     sample = [*lines[:_SAMPLE], *lines[-_SAMPLE:]] if len(lines) > 2 * _SAMPLE else lines
     numbers = [found for found in map(line_number, sample) if found is not None]
     filled = sum(1 for line in sample if line.strip())
@@ -308,5 +306,5 @@ def _is_numbered(lines: Sequence[str]) -> bool:
     return len(numbers) >= 3 and len(numbers) >= 0.7 * filled and rising >= 0.8 * (len(numbers) - 1)
 
 
-def _unnumbered(lines: Sequence[str]) -> list[str]:
+def _strip_numbers(lines: Sequence[str]) -> list[str]:
     return [line[found.end() :] if (found := _NUMBER.match(line)) else line for line in lines]

@@ -1,5 +1,5 @@
-"""Chooses lines within a room: spans by worth, shown verbatim and in order, every gap between them
-marked with its line range."""
+"""Chooses lines within a room: spans by worth, shown verbatim and in order, with every gap marked
+by its line range."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import NamedTuple
 from hotset.window.names import coined_names, distinct_names, joined_within
 
 Label = Callable[[int, int], Sequence[str]]
-"""What a stretch of lines holds, in short pieces, the most telling first."""
+"""Describes the lines of a gap in short pieces, the most informative first."""
 
 
 class Worth:
-    """The common scale on which all kinds of content compete for room. Between two steps there is
-    space for degrees."""
+    """The common scale on which all content competes for room. Values between two steps are
+    allowed."""
 
     FRAME = 100.0
     FAILURE = 90.0
     WARNING = 80.0
     HEAD = 70.0
     ODD = 60.0
-    """What stands out of its page; see `rarity`."""
+    """Lines unlike the rest of the page; see `rarity`."""
     ASKED = 50.0
     TAIL = 46.0
     OUTLINE = 40.0
@@ -32,57 +32,54 @@ class Worth:
 
 
 class LineSpan(NamedTuple):
-    """Lines that are shown together, or as many of the first of them as there is room for."""
+    """Lines shown together, or as many of the first of them as fit."""
 
     first: int
     end: int
     worth: float
     least: int = 0
-    """With how few of its first lines it still says something; 0: it is shown whole or not at
-    all."""
+    """The fewest of its first lines that are still useful; 0: it is shown whole or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a content type makes of a body: what is worth showing, and what to say about the
-    rest."""
+    """A content type's reading of a body: the spans worth showing, and labels for the rest."""
 
     spans: Sequence[LineSpan]
     label: Label
     preface: str = ""
     """A line of ours above everything: what there is, counted."""
     above: tuple[str, ...] = ()
-    """More lines of ours, below the preface: all of them, or, where there is no room above the
-    text, none."""
+    """More lines of ours below the preface; all of them, or none if they do not fit."""
     label_share: float = 0.06
-    """The share of the room in which gaps say what they hold."""
+    """Share of the room for gap labels."""
     widest: int = 600
-    """A line that is longer is shown by its two ends."""
+    """A longer line is shown by its two ends."""
     points: Mapping[int, str] = field(default_factory=dict)
-    """What stands inside lines that are longer: shown instead of their ends."""
+    """Parts of longer lines that are shown instead of their ends."""
 
 
 Mark = Callable[[int, int], str]
-"""Says where a stretch stands."""
+"""Names the place of a gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExcerptView:
-    """A text that is not made of lines, laid out in lines of ours."""
+    """A text not made of lines, laid out in lines of ours."""
 
     lines: Sequence[str]
     reading: Reading
     mark: Mark
     """The mark of a gap."""
     margin: int
-    """No mark is longer than this."""
+    """Length of the longest mark."""
     slice: Mark
     """The argument that brings a gap back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What was chosen, and the stretches that were not."""
+    """The chosen text, and its gaps."""
 
     text: str
     gaps: tuple[tuple[int, int], ...]
@@ -91,11 +88,11 @@ class Excerpt:
 
 
 _SHORTEST_PREFACE = 40
-_MENTIONS = 0.1  # share of the room for names that only stand in the gaps
+_MENTIONS = 0.1  # share of the room for names that occur only in the gaps
 _MOST_ABOVE = 0.9
 _LONGEST_LINE = 600
-_FEW_LINES = 0.7  # of the room, that a few lines take together however long they are
-_LOOKED_AT = 48 * 1024  # characters of gaps in which names are looked for
+_FEW_LINES = 0.7  # of the room that a few lines may take together, however long they are
+_LOOKED_AT = 48 * 1024  # characters of gaps searched for names
 _DULL = re.compile(r"[\d.,:/-]+")
 
 
@@ -105,12 +102,12 @@ def mark_lines(first: int, end: int) -> str:
 
 
 def no_slice(first: int, end: int) -> str:  # noqa: ARG001 - a `Mark`
-    """Where a gap has no argument that would bring it back by itself."""
+    """For gaps that no argument brings back."""
     return ""
 
 
 def no_label(first: int, end: int) -> Sequence[str]:  # noqa: ARG001 - a `Label`
-    """A gap about which there is nothing to say but its size."""
+    """For gaps of which only the size is known."""
     return ()
 
 
@@ -119,7 +116,7 @@ def longest_line(room: int) -> int:
 
 
 def room_above(room: int, preface: str, margin: int) -> int:
-    """How many characters of lines of ours fit between a preface and the text."""
+    """Characters for lines of ours between a preface and the text."""
     return int(_MOST_ABOVE * (room - len(_short(preface, room // 4)) - margin))
 
 
@@ -136,7 +133,7 @@ def compose(
         above += reading.above
     free = room - _size(above) - 1 if above else room
     widest = max(min(reading.widest, longest_line(room)), int(_FEW_LINES * free) // len(lines))
-    excerpt = _composed(lines, replace(reading, widest=widest), free, mark, margin)
+    excerpt = _compose_lines(lines, replace(reading, widest=widest), free, mark, margin)
     text = "\n".join([*above, excerpt.text])
     mentions = _mentions(
         lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS))
@@ -144,7 +141,7 @@ def compose(
     return replace(excerpt, text=f"{text}\n{mentions}" if mentions else text)
 
 
-def _composed(
+def _compose_lines(
     lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int
 ) -> Excerpt:
     longest = reading.widest
@@ -164,7 +161,7 @@ def _composed(
     labels = _labels(
         [mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS)
     )
-    return Excerpt("\n".join(_woven(shown, gaps, labels)), gaps, max(0, left))
+    return Excerpt("\n".join(_weave(shown, gaps, labels)), gaps, max(0, left))
 
 
 def _size(lines: Sequence[str]) -> int:
@@ -172,18 +169,17 @@ def _size(lines: Sequence[str]) -> int:
 
 
 def _short(text: str, most: int) -> str:
-    """A preface that is too long is cut; where hardly anything would be left of it, there is
-    none."""
+    """The preface, cut if it is too long; empty if hardly anything would be left."""
     if len(text) <= most:
         return text
     return f"{text[: most - 2]}…]" if most > _SHORTEST_PREFACE else ""
 
 
 def _choose(sizes: Sequence[int], spans: Sequence[LineSpan], room: int, margin: int) -> bytearray:
-    """Greedy by worth; among equals the earlier one. A span that does not fit gives way to the
-    next."""
+    """The chosen lines: greedy by worth, the earlier one among equals. A span that does not fit is
+    skipped."""
     taken = bytearray(len(sizes))
-    free = room - margin  # at first, one gap is all there is
+    free = room - margin  # at first there is one gap
     for span in sorted(spans, key=lambda span: (-span.worth, span.first)):
         end, cost = _reach(taken, sizes, span, free, margin)
         if end == span.end or (span.least and end - span.first >= span.least):
@@ -195,12 +191,10 @@ def _choose(sizes: Sequence[int], spans: Sequence[LineSpan], room: int, margin: 
 def _reach(
     taken: bytearray, sizes: Sequence[int], span: LineSpan, free: int, margin: int
 ) -> tuple[int, int]:
-    """How far the lines of a span fit, and what that costs: lines not there yet, and marks made
-    necessary or saved."""
+    """How far the lines of a span fit, and the cost: new lines, and marks added or saved."""
     first = span.first
-    opens = (
-        first > 0 and not taken[first - 1] and not taken[first]
-    )  # the gap that it stands in goes on before it
+    # The gap around it continues before it.
+    opens = first > 0 and not taken[first - 1] and not taken[first]
     cost = margin if opens else 0
     end, closed = first, 0
     while end < span.end:
@@ -215,7 +209,7 @@ def _reach(
 
 
 def _close_small_gaps(taken: bytearray, sizes: Sequence[int], margin: int) -> None:
-    """A gap whose lines are no longer than its mark is shown."""
+    """Shows the lines of a gap that are no longer than its mark."""
     for first, end in list(_gaps(taken)):
         if end - first <= margin and sum(sizes[first:end]) <= margin:
             taken[first:end] = b"\1" * (end - first)
@@ -247,34 +241,36 @@ def _cut_mark(line: str, index: int) -> str:
 
 
 def _added(shown: str, line: str, index: int) -> int:
-    """How much of what is shown of a line is ours."""
+    """Characters of ours in a shown line."""
     return 0 if shown is line else len(_cut_mark(line, index)) + 3
 
 
 def _labels(
     marks: Sequence[str], gaps: Sequence[tuple[int, int]], label: Label, free: int
 ) -> list[str]:
-    """The marks of all gaps. Each says the first of what it holds before any says more; longer ones
-    may say more."""
+    """The marks of all gaps with labels. Each gap gets its first piece before any gets more; longer
+    gaps get more."""
     spare = free - sum(len(mark) + 1 for mark in marks)
     total = sum(end - first for first, end in gaps) or 1
     pieces = [label(*gap) for gap in gaps]
-    said = [""] * len(gaps)
+    texts = [""] * len(gaps)
     order = sorted(range(len(gaps)), key=lambda at: gaps[at][0] - gaps[at][1])
     for at in order:
-        said[at] = joined_within(pieces[at][:1], spare - 2)
-        spare -= len(said[at]) + 2 if said[at] else 0
+        texts[at] = joined_within(pieces[at][:1], spare - 2)
+        spare -= len(texts[at]) + 2 if texts[at] else 0
     unused = 0
     for at in reversed(order):
         first, end = gaps[at]
         share = unused + max(0, spare) * (end - first) // total
-        more = joined_within(pieces[at], share + len(said[at])) if said[at] else ""
-        unused = share - max(0, len(more) - len(said[at]))
-        said[at] = more or said[at]
-    return [f"{mark[:-2]}: {own} …" if own else mark for mark, own in zip(marks, said, strict=True)]
+        more = joined_within(pieces[at], share + len(texts[at])) if texts[at] else ""
+        unused = share - max(0, len(more) - len(texts[at]))
+        texts[at] = more or texts[at]
+    return [
+        f"{mark[:-2]}: {own} …" if own else mark for mark, own in zip(marks, texts, strict=True)
+    ]
 
 
-def _woven(
+def _weave(
     shown: dict[int, str], gaps: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> list[str]:
     placed = {first: mark for (first, _), mark in zip(gaps, labels, strict=True)}
@@ -283,8 +279,8 @@ def _woven(
     ]
 
 
-def _looked_at(lines: Sequence[str], gaps: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The lines of gaps, as far as there is time to look at them."""
+def _searched_lines(lines: Sequence[str], gaps: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """The lines of gaps, up to the characters that are searched."""
     looked = 0
     for first, end in gaps:
         for line in lines[first:end]:
@@ -295,10 +291,10 @@ def _looked_at(lines: Sequence[str], gaps: Sequence[tuple[int, int]]) -> Iterato
 
 
 def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, room: int) -> str:
-    """A last line with names that stand in the gaps only: those that come up most."""
+    """A last line with the most frequent names that occur only in the gaps."""
     if room < 60:
         return ""
-    counts = Counter(coined_names("\n".join(_looked_at(lines, gaps))))
+    counts = Counter(coined_names("\n".join(_searched_lines(lines, gaps))))
     new = {
         name: count
         for name, count in counts.items()
@@ -306,5 +302,5 @@ def _mentions(lines: Sequence[str], gaps: Sequence[tuple[int, int]], text: str, 
     }
     found = distinct_names(new, "")  # those that are alike, counted
     ranked = sorted((-count, order, name) for order, (name, count) in enumerate(found.items()))
-    said = joined_within([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
-    return f"… also mentions: {said} …" if said else ""
+    listed = joined_within([name for *_, name in ranked[:200]], room - len("… also mentions:  …"))
+    return f"… also mentions: {listed} …" if listed else ""

@@ -1,5 +1,5 @@
-"""JSON: its shape, a catalogue of its rows, then values by their path: those that stand out or are
-near what was asked for."""
+"""JSON previews: the shape, a catalogue of the rows, then values by path: those that are odd or
+near the query."""
 
 from __future__ import annotations
 
@@ -30,26 +30,23 @@ from hotset.window.preview.rarity import odd_rows
 from hotset.window.preview.rows import label_rows
 from hotset.window.preview.trouble import alarms
 
-_ROW = (
-    300  # characters of a value that is shown as one, without its indents; longer ones are opened
-)
+_ROW = 300  # characters of a value shown as one, without indents; longer ones are opened
 _DEEPEST = 6
-_MOST = 4000  # values looked at; beyond them, only the last ones
+_MOST = 4000  # values read; beyond them, only the last ones
 _LAST = 5
-_KEPT = 5  # values that stand out, for which a catalogue leaves room
-_WITH_MENTIONS = 1.15  # what values take together with the names in the gaps around them
+_KEPT = 5  # odd values for which a catalogue leaves room
+_WITH_MENTIONS = 1.15  # room for values together with the names in the gaps around them
 _KEYS = 24
-_TRIED = 20  # lines tried before a text counts as JSON lines
-_LONG = 400  # characters: nobody writes longer lines by hand
+_TRIED = 20  # lines parsed before a text counts as JSON lines
+_LONG = 400  # characters: longer lines are not written by hand
 _STRING_LINE = 240
 _PARAGRAPH = 500
 _LONGEST_PATH = 24  # of a path in a mark
 _LONGEST_MARK = _LONGEST_PATH + len("… 1,000,000 from  …")
 _INDENT = re.compile(r"\s*\n\s*")
-_CHUNK = re.compile(
-    rf".{{1,{_STRING_LINE}}}(?:\s|$)|.{{1,{_STRING_LINE}}}"
-)  # of a long line, between words where there are any
-_BLOB_SHOWN = 120  # characters of room for what encoded bytes begin with
+# A part of a long line, cut between words if possible.
+_CHUNK = re.compile(rf".{{1,{_STRING_LINE}}}(?:\s|$)|.{{1,{_STRING_LINE}}}")
+_BLOB_SHOWN = 120  # characters of room for the beginning of encoded bytes
 _TITLES = (
     "title",
     "name",
@@ -67,35 +64,32 @@ _TITLES = (
 _ID = re.compile(
     r"(?:\w*_)?(?:i?id|uuid|uid|key|number|code|sku|slug|ref)|\w+(?:Id|ID|Key|Number|Code)"
 )
-_NAMING = 0.5  # of the rows, that what names them tells apart at least
+_NAMING = 0.5  # least share of rows that a naming column distinguishes
 _LONGEST_NAME = 60
-_LISTED_NAME, _SHORTEST_NAME = 40, 12  # characters of what names a row in a catalogue
-_OF_ROWS = 0.93  # of a catalogue; the rest of it says which columns and rows they are
+_LISTED_NAME, _SHORTEST_NAME = 40, 12  # characters of a row's name in a catalogue
+_OF_ROWS = 0.93  # of a catalogue; the rest names its columns and rows
 _LONGEST_CELL_READ = 400
-_CATEGORIES_INSIDE, _COUNTED = (
-    8,
-    3,
-)  # values of a column inside rows that are counted, and such columns
+_CATEGORIES_INSIDE, _COUNTED = 8, 3  # counted values of a column inside rows, and such columns
 
 
 class _Entry(NamedTuple):
-    """A value at its path, in the words of the source."""
+    """A value at its path, as written in the source."""
 
     path: str
     text: str
     place: float
     """From 0, the first of its siblings, to 1, the last."""
     is_text: bool = False
-    """Whether it is a line of a long text: what people write, not what a program notes."""
+    """True for a line of a long text, written by people rather than by a program."""
 
 
 class _Rows(NamedTuple):
-    """The items of an array, and what they are called."""
+    """The items of an array, and the columns that name them."""
 
     cells: Mapping[str, Mapping[str, str]]
-    """By path: short values of each, also of objects in it, by what stands behind its path."""
+    """By path: short values of each item and of objects in it, by the rest of their path."""
     naming: Sequence[str]
-    """Which of them name it: at most an id and a title."""
+    """Columns that name an item: at most an id and a title."""
 
 
 def is_json(text: str) -> bool:
@@ -115,7 +109,8 @@ def is_json_lines(lines: Sequence[str]) -> bool:
 
 
 def is_laid_out(body: Body) -> bool:
-    """Is it written for readers, line by line? Many rows are not, however they are indented."""
+    """True if it is formatted for readers, line by line; many rows are not, however they are
+    indented."""
     return (
         max(map(len, body.lines)) <= _LONG
         and records(_bytes("\n".join(body.lines).strip())) is None
@@ -123,7 +118,7 @@ def is_laid_out(body: Body) -> bool:
 
 
 def read_json_lines(body: Body, query: ToolQuery) -> Reading:
-    """JSON lines: each line is a row."""
+    """The reading of JSON lines: each line is a row."""
     lines = body.lines
     scores = closeness(lines, query)
     spans = [
@@ -147,8 +142,8 @@ def read_json_lines(body: Body, query: ToolQuery) -> Reading:
 
 
 def view_json(body: Body, query: ToolQuery) -> ExcerptView:
-    """JSON that is not laid out in lines: each line shown names a value, in the source's own
-    spelling."""
+    """The view of JSON that is not laid out in lines: each line shows a value as written in the
+    source."""
     text = "\n".join(body.lines)
     raw = _bytes(_INDENT.sub(" ", text.strip()))
     longest = longest_line(query.room)
@@ -171,7 +166,7 @@ def view_json(body: Body, query: ToolQuery) -> ExcerptView:
     if table:
         spans.extend(_first_and_last(table, entries, rows.naming))
         lines = [
-            _told_apart(line, entries[at].path, rows, longest) if at in news else line
+            _label_row(line, entries[at].path, rows, longest) if at in news else line
             for at, line in enumerate(lines)
         ]
     paths = [entry.path for entry in entries]
@@ -186,7 +181,7 @@ def view_json(body: Body, query: ToolQuery) -> ExcerptView:
 
 
 def _size(raw: bytes) -> int:
-    """How long a value is, however it is laid out."""
+    """The length of a value without its layout."""
     if not _ROW < len(raw) <= 2 * _ROW:  # at most half of it is spaces
         return len(raw)
     try:
@@ -196,17 +191,18 @@ def _size(raw: bytes) -> int:
 
 
 def _rows(raw: bytes, table: Records) -> _Rows:
-    """What names the items of an array; members of an object are named by their keys."""
+    """The items of the table's array with their naming columns; members of an object are named by
+    keys."""
     path, inner = "$", raw
     while path != table.path and inner:
         within = (
             each
-            for each in opened_at(path, inner)
+            for each in members_at(path, inner)
             if f"{table.path}.".startswith((f"{each[0]}.", f"{each[0]}["))
         )
         path, inner = next(within, ("", b""))
     cells = (
-        {row: dict(_flat(value)) for row, value in opened_at(path, inner)[: len(table.paths)]}
+        {row: dict(_flat(value)) for row, value in members_at(path, inner)[: len(table.paths)]}
         if inner[:1] == b"["
         else {}
     )
@@ -214,15 +210,15 @@ def _rows(raw: bytes, table: Records) -> _Rows:
 
 
 def _flat(row: bytes) -> Iterator[tuple[str, str]]:
-    for key, value in opened_at("", row):
-        for inner, cell in opened_at(key, value) if value[:1] == b"{" else [(key, value)]:
+    for key, value in members_at("", row):
+        for inner, cell in members_at(key, value) if value[:1] == b"{" else [(key, value)]:
             if cell[:1] not in (b"{", b"["):
                 yield inner, _text(cell[:_LONGEST_CELL_READ]).strip('"')
 
 
 def _naming(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """What names rows: the shortest of their ids, and what people call them; that of an object
-    inside, where they have no own."""
+    """The columns that name rows: the shortest id, and a title; those of an inner object if rows
+    have none."""
     counts = Counter(key for row in rows for key in row)
     apart = [
         key
@@ -258,9 +254,9 @@ def _last(key: str) -> str:
     return key.rpartition(".")[2]
 
 
-def _told_apart(line: str, path: str, rows: _Rows, longest: int) -> str:
-    """A line with a value of a row says which row it is; one that is all of it does so by
-    itself."""
+def _label_row(line: str, path: str, rows: _Rows, longest: int) -> str:
+    """A line with a value of a row, labelled with the row's name; unchanged if the line is the
+    whole row."""
     row = next((holder for holder in _holders(path) if holder in rows.cells), path)
     label = ", ".join(
         f"{_bare(key)} {name[:_LONGEST_NAME]}"
@@ -270,12 +266,12 @@ def _told_apart(line: str, path: str, rows: _Rows, longest: int) -> str:
     head = f"… {path}:"
     if row == path or not label or not line.startswith(head):
         return line
-    told = f"… {path} ({label}):{line[len(head) :]}"
-    return told if len(told) <= longest else f"{told[: longest - 2]} …"
+    labelled = f"… {path} ({label}):{line[len(head) :]}"
+    return labelled if len(labelled) <= longest else f"{labelled[: longest - 2]} …"
 
 
 def _holders(path: str) -> Iterator[str]:
-    """Every array's item that a path leads through."""
+    """Every array item on a path."""
     end = path.find("]")
     while end != -1:
         yield path[: end + 1]
@@ -285,7 +281,7 @@ def _holders(path: str) -> Iterator[str]:
 def _first_and_last(
     table: Records, entries: Sequence[_Entry], naming: Sequence[str]
 ) -> Iterator[LineSpan]:
-    """What a row looks like: the first, and the last. Of one that is opened, what names it."""
+    """Spans of the first and the last row; of a row that is opened, its naming values."""
     last = table.paths[-1] if table.size == len(table.paths) else f"{table.path}[{table.size - 1}]"
     yield LineSpan(0, 1, Worth.ASKED)
     for row, worth in ((table.paths[0], Worth.HEAD - 1), (last, Worth.HEAD - 2)):
@@ -296,7 +292,7 @@ def _first_and_last(
 
 
 def _odd(table: Records | None, entries: Sequence[_Entry]) -> dict[int, float]:
-    """Values of rows that stand out."""
+    """The odd values of rows."""
     odd = table.odd() if table else {}
     return {
         at: Worth.ODD + odd[entry.path] for at, entry in enumerate(entries) if entry.path in odd
@@ -306,20 +302,19 @@ def _odd(table: Records | None, entries: Sequence[_Entry]) -> dict[int, float]:
 def _above(
     table: Records, rows: _Rows, room: int, news: Sequence[int], longest: int
 ) -> tuple[str, ...]:
-    """What all rows have in common, and a catalogue of them, as far as there is room beside what
-    stands out."""
+    """Counts over all rows and a catalogue of them, as far as the room beside the odd values
+    allows."""
     columns = {**table.columns, **_categories_inside(table, rows)}
-    counted = f"[{replace(table, columns=columns).counted()}]"
-    counted = counted if len(counted) <= longest else f"{counted[: longest - 2]}…]"
+    summary = f"[{replace(table, columns=columns).describe_columns()}]"
+    summary = summary if len(summary) <= longest else f"{summary[: longest - 2]}…]"
     kept = sum(size + _LONGEST_MARK for size in news[:_KEPT]) + _LONGEST_MARK
-    beside = max(0, round(kept * _WITH_MENTIONS) - room // 9)  # a tenth is left for the text anyway
-    free = room - beside - len(counted) - 1
-    return (counted, *_by_name(table, rows, free).catalogue(free, longest))
+    beside = max(0, round(kept * _WITH_MENTIONS) - room // 9)  # a tenth is reserved for text anyway
+    free = room - beside - len(summary) - 1
+    return (summary, *_by_name(table, rows, free).catalogue(free, longest))
 
 
 def _by_name(table: Records, rows: _Rows, room: int) -> Records:
-    """The same rows with what names them as their first columns, and no other ids. An id is told
-    whole or not at all."""
+    """The same rows with their naming columns first and no other ids. Ids are never shortened."""
     if not rows.naming:
         return table
     cells = rows.cells.values()
@@ -344,8 +339,8 @@ def _by_name(table: Records, rows: _Rows, room: int) -> Records:
 
 
 def _categories_inside(table: Records, rows: _Rows) -> dict[str, list[str]]:
-    """Columns of objects inside rows that have few values, and not the same one in all; unless the
-    objects are as few."""
+    """Columns of inner objects with few distinct values, unless the objects themselves are as
+    few."""
     few = {
         key
         for key, column in table.columns.items()
@@ -366,7 +361,7 @@ def _categories_inside(table: Records, rows: _Rows) -> dict[str, list[str]]:
 
 
 def shape(text: str) -> str:
-    """What a value is made of, in a few words."""
+    """A short description of a value's structure."""
     try:
         decoded: Any = msgspec.json.decode(_bytes(text))
     except (msgspec.DecodeError, RecursionError):
@@ -399,21 +394,20 @@ def _key(key: str, value: Any) -> str:
 
 
 def _entries(path: str, raw: bytes, depth: int, place: float) -> Iterator[_Entry]:
-    """A value, or what it is made of if it is long."""
+    """A value, or its members if it is long."""
     if len(raw) > _ROW and raw[:1] == b'"':
         yield from _string(path, raw, place)
     elif _size(raw) <= _ROW or depth >= _DEEPEST or raw[:1] not in (b"{", b"["):
         yield _Entry(path, _text(raw), place)
     else:
-        inner = opened_at(path, raw)
+        inner = members_at(path, raw)
         for index, (name, value) in enumerate(inner):
             if index < _MOST or index >= len(inner) - _LAST:
                 yield from _entries(name, value, depth + 1, index / max(1, len(inner) - 1))
 
 
 def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
-    """A long text inside JSON is read line by line, like any other; of encoded bytes it is said
-    what they are."""
+    """The lines of a long text inside JSON; a description if it is encoded bytes."""
     try:
         text: str = msgspec.json.decode(raw, type=str)
     except msgspec.DecodeError:
@@ -428,7 +422,7 @@ def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
 
 
 def _lines(entries: Sequence[_Entry], longest: int) -> Iterator[str]:
-    """Each value behind its path; a text names its path once."""
+    """Each value after its path; a text names its path once."""
     before = ""
     for entry in entries:
         path = " " if entry.is_text and entry.path == before else f"{entry.path}:"
@@ -438,7 +432,7 @@ def _lines(entries: Sequence[_Entry], longest: int) -> Iterator[str]:
 
 
 def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
-    """Values by themselves, texts by paragraphs."""
+    """Values one by one, texts by paragraphs."""
     start = 0
     while start < len(entries):
         end = start + 1
@@ -456,7 +450,7 @@ def _units(entries: Sequence[_Entry]) -> Iterator[tuple[int, int]]:
 
 
 def _worth(entry: _Entry, score: float) -> float:
-    """What people wrote says more than what a program noted; of that, addresses say least."""
+    """Text written by people is worth more than program data, and addresses least."""
     if entry.is_text:
         return Worth.OUTLINE + 8 - 6 * entry.place + 20 * score
     address = 15 if "://" in entry.text[:12] else 0
@@ -464,14 +458,14 @@ def _worth(entry: _Entry, score: float) -> float:
 
 
 def _mark(paths: Sequence[str], first: int, end: int) -> str:
-    """The mark of a gap, no longer than any other mark."""
+    """The mark of a gap, with a bounded length."""
     name = paths[first]
     name = name if len(name) <= _LONGEST_PATH else f"…{name[1 - _LONGEST_PATH :]}"
     return f"… {name} …" if end - first == 1 else f"… {end - first:,} from {name} …"
 
 
 def _path(paths: Sequence[str], first: int, end: int) -> str:
-    """The argument that brings back what a gap begins with, or all that it is a part of."""
+    """The argument that brings back the beginning of a gap, or the value that contains the gap."""
     return (
         f'path="{paths[first]}"'
         if paths[first] == paths[end - 1] or end - first < _LAST
@@ -492,14 +486,14 @@ def _text(raw: bytes) -> str:
 
 
 _FEWEST_ROWS = 12  # objects that make a table
-_SHARE_OF_TEXT = 0.6  # of the text, that they take at least
-_ALIKE = 0.8  # of what stands beside them are objects too
+_SHARE_OF_TEXT = 0.6  # least share of the text that they take
+_ALIKE = 0.8  # of their siblings are objects too
 _DEEPEST_TABLE = 4
-_MOST_COLUMNS = 40  # that are looked at, those that most rows have
-_MOST_ROWS = 2000  # that are looked at, from the first on
+_MOST_COLUMNS = 40  # columns read, those that most rows have
+_MOST_ROWS = 2000  # rows read, from the first on
 _LONGEST_CELL = 80
 _LISTED_CELL = 40
-_CATEGORIES = 8  # values of a column that are counted one by one
+_CATEGORIES = 8  # distinct values of a column that are counted one by one
 _LONGEST_KEY = 80
 
 _values = msgspec.json.Decoder(list[msgspec.Raw])
@@ -508,45 +502,42 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Objects that are most of a text."""
+    """Objects that make up most of a text."""
 
     path: str
-    """Of what holds them."""
+    """Path of their array or object."""
     size: int
     paths: Sequence[str]
-    """Of each of them that was looked at."""
+    """Paths of the rows that were read."""
     columns: Mapping[str, Sequence[str]]
-    """By key: what stands there in each row, without quotes; empty where the row has no such
-    key."""
+    """By key: the value in each row, without quotes; empty if the row has no such key."""
 
     def odd(self) -> dict[str, float]:
-        """The paths of rows that stand out, and of the values by which they do: how odd, from 0 to
-        1."""
+        """The paths of odd rows and of their odd values: how odd, from 0 to 1."""
         rows = odd_rows(self.columns.values())
         cells = {
-            joined(self.paths[row], key): rows[row]
+            join_path(self.paths[row], key): rows[row]
             for key, column in self.columns.items()
             for row in odd_rows([column])
             if row in rows
         }
         return {**cells, **{self.paths[row]: oddity for row, oddity in rows.items()}}
 
-    def counted(self) -> str:
-        """How many there are, and which values come up how often, where they are few."""
-        told = [
-            f"{key}: {said}"
+    def describe_columns(self) -> str:
+        """The number of rows, and the counts of columns with few distinct values."""
+        described = [
+            f"{key}: {values}"
             for key, column in self.columns.items()
-            if (said := _categories(column))
+            if (values := _categories(column))
         ]
-        return "; ".join([f"{self.size:,} rows in {self.path}", *told])
+        return "; ".join([f"{self.size:,} rows in {self.path}", *described])
 
     def catalogue(self, room: int, width: int) -> list[str]:
-        """All rows in as many columns as there is room for, first the one that names them; nothing
-        where not even that fits."""
+        """All rows in as many columns as fit, the naming one first; empty if not even that fits."""
         lines: list[str] = []
         chosen: list[str] = []
         for key in self._by_use() if self.size == len(self.paths) else ():
-            longer = list(self._listed([*chosen, key], width))
+            longer = list(self._render_rows([*chosen, key], width))
             if sum(len(line) + 1 for line in longer) > room:
                 break
             chosen.append(key)
@@ -574,8 +565,8 @@ class Records:
             else []
         )
 
-    def _listed(self, keys: Sequence[str], width: int) -> Iterator[str]:
-        """Lines of ours, none longer than `width` but for a row that is."""
+    def _render_rows(self, keys: Sequence[str], width: int) -> Iterator[str]:
+        """Lines of ours, none longer than `width` unless a single row is."""
         rows = [" ".join(cells) for cells in zip(*(self.columns[key] for key in keys), strict=True)]
         apart = " " if len(keys) == 1 else "; "
         line = f"… {', '.join(keys)} from row 0: {rows[0]}"
@@ -589,11 +580,10 @@ class Records:
 
 
 def records(raw: bytes) -> Records | None:
-    """The array or object of objects that a JSON text mostly is; None where it is something
-    else."""
+    """The array or object of objects that makes up most of a JSON text; None for other texts."""
     path, inner = "$", raw
     for _ in range(_DEEPEST_TABLE):
-        opened = dict(opened_at(path, inner))
+        opened = dict(members_at(path, inner))
         table = _table(path, opened) if len(inner) >= _SHARE_OF_TEXT * len(raw) else None
         if table is not None or not opened:
             return table
@@ -602,15 +592,15 @@ def records(raw: bytes) -> Records | None:
 
 
 def records_of(lines: Sequence[str]) -> Records | None:
-    """JSON lines: a row's path is its number."""
+    """The table of JSON lines: a row's path is its number."""
     return _table(
         "",
         {str(number): line.strip().encode("utf-8", "replace") for number, line in enumerate(lines)},
     )
 
 
-def opened_at(path: str, raw: bytes) -> list[tuple[str, bytes]]:
-    """What an array or an object is made of, by path; nothing of any other value."""
+def members_at(path: str, raw: bytes) -> list[tuple[str, bytes]]:
+    """The members of an array or object, by path; none for any other value."""
     try:
         if raw[:1] == b"[":
             return [
@@ -619,7 +609,7 @@ def opened_at(path: str, raw: bytes) -> list[tuple[str, bytes]]:
             ]
         if raw[:1] == b"{":
             return [
-                (joined(path, key), bytes(value).strip())
+                (join_path(path, key), bytes(value).strip())
                 for key, value in _members.decode(raw).items()
             ]
     except (msgspec.DecodeError, RecursionError):
@@ -627,7 +617,7 @@ def opened_at(path: str, raw: bytes) -> list[tuple[str, bytes]]:
     return []
 
 
-def joined(path: str, key: str) -> str:
+def join_path(path: str, key: str) -> str:
     return f"{path}.{key}" if key.isidentifier() else f"{path}['{key[:_LONGEST_KEY]}']"
 
 
@@ -656,7 +646,7 @@ def _cells(raw: bytes) -> dict[str, str]:
 
 
 def _cell(raw: bytes) -> str:
-    """A value as it is written, on one line; of a long one, its beginning."""
+    """A value as written, on one line; a long one is cut."""
     text = raw[: 4 * _LONGEST_CELL].decode("utf-8", "replace")
     return " ".join(text.strip('"').split())[:_LONGEST_CELL]
 
@@ -671,5 +661,5 @@ def _categories(column: Sequence[str]) -> str:
 
 
 def _is_measure(column: Sequence[str]) -> bool:
-    """Numbers with a fraction measure something; they name nothing."""
+    """True for numbers with a fraction: they measure and do not name."""
     return all("." in value and value.replace(".", "", 1).isdigit() for value in column)

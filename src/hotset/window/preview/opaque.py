@@ -1,4 +1,4 @@
-"""Binary and base64: what it is and how long, with its first characters."""
+"""Previews of binary and base64: what it is, its length, and its first characters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hotset.window.preview.excerpt import ExcerptView, LineSpan, Reading, Worth,
 _SAMPLE = 4096
 _UNPRINTABLE_SHARE = 0.1
 _LETTERS = re.compile(r"(?:data:[\w/+.-]{1,80};base64,)?[A-Za-z0-9+/_-]+={0,2}")
-_ONE_RUN = 200  # characters without a space that no name has
-_WRAPPED = 48  # characters of a line, below which programs do not break base64
+_ONE_RUN = 200  # characters without a space: longer than any name
+_WRAPPED = 48  # characters: programs do not wrap base64 into shorter lines
 _EVEN = 0.9  # of the lines are as long as the longest
 _FEWEST = 500  # characters
 _MAGIC = {
@@ -32,7 +32,7 @@ _SHOWN = 80
 
 
 def is_opaque(lines: Sequence[str]) -> bool:
-    """Characters that nobody reads, or letters without a word in them."""
+    """True for unreadable characters, and for letters that form no words."""
     sample = "\n".join(lines[:200])[:_SAMPLE]
     odd = sum(1 for c in sample if c == "\ufffd" or (c < " " and c not in "\n\r\t\x1b\f\b"))
     return odd > _UNPRINTABLE_SHARE * len(sample) or _is_encoded(lines)
@@ -50,8 +50,8 @@ def view_opaque(body: Body, query: ToolQuery) -> ExcerptView:
 
 
 def _is_encoded(lines: Sequence[str]) -> bool:
-    """Base64: one long run, or lines as long as each other in letters of both cases and digits.
-    Names, ids and hashes are not."""
+    """True for base64: one long run, or lines of equal length with both cases and digits. Names,
+    ids and hashes are not."""
     runs = [line.strip() for line in lines if line.strip()]
     widths = [len(run) for run in runs]
     widest = max(widths, default=0)

@@ -1,5 +1,5 @@
-"""What programs print: shell output, logs, and reports of tests and builds. Errors and warnings,
-lines unlike all others, both ends, and gaps that count the forms of their lines."""
+"""Previews of program output: shell output, logs, and reports of tests and builds. Shows errors and
+warnings, odd lines and both ends; gaps count the forms of their lines."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hotset.text.outline import paragraphs
 from hotset.window.preview.content import Body, ToolQuery, closeness
 from hotset.window.preview.excerpt import Label, LineSpan, Reading, Worth
 from hotset.window.preview.rarity import first_of_each, forms, label_forms, odd_lines, odd_spans
-from hotset.window.preview.trouble import FailureLines, failures, matters, passes, reported
+from hotset.window.preview.trouble import FailureLines, failure_spans, failures, matters, passes
 
 _PARAGRAPH = 400
-_OUTPUT_LABELS = 0.1  # the share of the room in which gaps say which lines they hold
+_OUTPUT_LABELS = 0.1  # share of the room for gap labels
 
 
 def read_output(body: Body, query: ToolQuery) -> Reading:
@@ -30,15 +30,15 @@ def read_output(body: Body, query: ToolQuery) -> Reading:
         for (first, end), score in zip(units, scores, strict=True)
     ]
     line_forms = forms(lines)
-    spans.extend(reported(body, line_forms, failures(lines, line_forms)))
+    spans.extend(failure_spans(body, line_forms, failures(lines, line_forms)))
     spans.extend(odd_spans(body, odd_lines(lines), Worth.OUTLINE))
     spans.extend(ends(body, query.room))
     return Reading(spans, label_forms(body, line_forms, matters), label_share=_OUTPUT_LABELS)
 
 
 def ends(body: Body, room: int, line_forms: Sequence[str] = ()) -> list[LineSpan]:
-    """The beginning and the end, a fifth of the room each; where forms are known, only while they
-    are not all the same."""
+    """The beginning and the end, a fifth of the room each; if forms are given, only until they
+    repeat."""
     lines, most = body.lines, room // 5
     head = _until(lines, most)
     tail = _until(lines[::-1], most)
@@ -66,7 +66,7 @@ STAMPED = re.compile(
     r"|\d{4}/\d\d/\d\d \d\d:\d\d|\d{10,13}\b|\S{1,80} \S{1,40} \S{1,40} \[\d\d/[A-Z][a-z]{2}/\d{4}:"
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE|FATAL)\b)"
 )
-# the share of the room in which gaps say which lines they hold: most of a log is told there
+# share of the room for gap labels: they describe most of a log
 _LOG_LABELS = 0.28
 
 
@@ -77,7 +77,7 @@ def read_log(body: Body, query: ToolQuery) -> Reading:
     scores = closeness(lines, query) if len(lines) < 5000 else [0.0] * len(lines)
     seen: set[str] = set()
     spans = [
-        *reported(body, line_forms, failures(lines, line_forms)),
+        *failure_spans(body, line_forms, failures(lines, line_forms)),
         *odd_spans(body, odd_lines(lines)),
         *ends(body, query.room, line_forms),
     ]
@@ -97,10 +97,10 @@ def read_log(body: Body, query: ToolQuery) -> Reading:
 
 
 def skim_log(body: Body, query: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
-    """Of a log that would take long to read: its errors and warnings, and what its lines are."""
+    """The reading of a very long log: its errors and warnings, and the forms of its lines."""
     line_forms = forms(body.lines)
     return Reading(
-        [*reported(body, line_forms, failures(body.lines, line_forms))],
+        [*failure_spans(body, line_forms, failures(body.lines, line_forms))],
         label_forms(body, line_forms, matters),
         label_share=_LOG_LABELS,
     )
@@ -115,8 +115,8 @@ _POINT = re.compile(
     r"\w*(?:Error|Exception|Failure)|\s*(?:Expected|Received|expected|actual|Actual|got):? "
 )
 _POINT_LENGTH = 300
-_CHECKS_LABELS = 0.1  # the share of the room in which gaps say what they hold
-_FURTHER = Worth.WARNING + 9.5  # every failure is one to mend: more than any warning
+_CHECKS_LABELS = 0.1  # share of the room for gap labels
+_FURTHER = Worth.WARNING + 9.5  # every failure needs a fix: worth more than any warning
 _MOST_LOWERED = 9.0
 
 
@@ -130,30 +130,30 @@ def read_checks(body: Body, query: ToolQuery) -> Reading:
     ]
     spans.extend(body.span(index, index + 1, Worth.FAILURE + 4) for index in _summaries(lines))
     return Reading(
-        [*spans, *_failed(body, line_forms)],
+        [*spans, *_failure_spans(body, line_forms)],
         _label_passes(body, line_forms, passed),
         label_share=_CHECKS_LABELS,
     )
 
 
 def skim_checks(body: Body, query: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
-    """Of a report that would take long to read: its failures, and how many passes there are."""
+    """The reading of a very long report: its failures, and the number of passes."""
     line_forms = forms(body.lines)
     return Reading(
-        list(_failed(body, line_forms)),
+        list(_failure_spans(body, line_forms)),
         _label_passes(body, line_forms, [passes(line) for line in body.lines]),
         label_share=_CHECKS_LABELS,
     )
 
 
-def _failed(body: Body, line_forms: Sequence[str]) -> Iterator[LineSpan]:
+def _failure_spans(body: Body, line_forms: Sequence[str]) -> Iterator[LineSpan]:
     found = list(failures(body.lines, line_forms))
-    yield from reported(body, line_forms, found, _FURTHER)
+    yield from failure_spans(body, line_forms, found, _FURTHER)
     yield from _points(body, found)
 
 
 def _label_passes(body: Body, line_forms: Sequence[str], passed: Sequence[int]) -> Label:
-    """How many passes stand in a gap, and which other lines."""
+    """A label with the number of passes in a gap and the forms of its other lines."""
     others = ["" if count else form for count, form in zip(passed, line_forms, strict=True)]
     other_lines = label_forms(body, others, matters)
 
@@ -167,7 +167,7 @@ def _label_passes(body: Body, line_forms: Sequence[str], passed: Sequence[int]) 
 def _before_passes(
     body: Body, passed: Sequence[int], spans: Sequence[LineSpan]
 ) -> Iterator[LineSpan]:
-    """The beginning tells what is run, the end how it ended; the passes between them are only
+    """The spans cut to the lines before the first and after the last pass; passes are only
     counted."""
     first = next((index for index, count in enumerate(passed) if count), len(passed))
     last = next((index for index in range(len(passed), 0, -1) if passed[index - 1]), 0)
@@ -181,7 +181,7 @@ def _before_passes(
 
 
 def _points(body: Body, found: Sequence[FailureLines]) -> Iterator[LineSpan]:
-    """Where a test says what it expected, and where it stands: of every failure, before the rest of
+    """The line with the expectation and location of every failure, worth more than the rest of
     any."""
     reports = [failure for failure in found if failure.worth == Worth.FAILURE]
     inside = {

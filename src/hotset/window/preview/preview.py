@@ -1,5 +1,5 @@
-"""Previews: finds the type of a text, lets the reader of that type choose its lines, and says what
-was left out."""
+"""Previews: finds the type of a text, lets the reader of that type choose lines, and marks what was
+left out."""
 
 from __future__ import annotations
 
@@ -26,20 +26,13 @@ from hotset.window.preview.prose import read_prose, view_markup
 from hotset.window.preview.rows import read_diff, read_hits, read_listing, read_table
 from hotset.window.preview.sniffer import content_type, sections
 
-_WORTHWHILE = (
-    0.75  # a preview longer than this share of its text saves too little for what it hides
-)
-_SLICE_LINES = 100  # about what one answer of the call that brings it back can hold
-_SLICE_PIECES = 10  # the same of a long line
-_LOOKED_AT = (
-    96 * 1024
-)  # characters that are read closely; beyond them, only errors and warnings are looked for
+_WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little
+_SLICE_LINES = 100  # about what one answer of `retrieve_context` can hold
+_SLICE_PIECES = 10  # the same for a long line
+_LOOKED_AT = 96 * 1024  # characters read closely; beyond, only errors and warnings are searched
 
-_MIXED = (
-    ContentType.OUTPUT,
-    ContentType.SEARCH,
-    ContentType.LISTING,
-)  # kinds that may have others among them
+# types that may contain sections of other types
+_MIXED = (ContentType.OUTPUT, ContentType.SEARCH, ContentType.LISTING)
 
 _READERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
     ContentType.JSON: read_code,
@@ -65,8 +58,7 @@ _SKIMMERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
     ContentType.TABLE: skim_log,
     ContentType.OUTPUT: skim_log,
 }
-"""What is looked for in texts that are too long to be read closely, but for their beginning and
-their end."""
+"""Readers for the middle of texts that are too long to be read closely."""
 _VIEWERS: Mapping[ContentType, Callable[[Body, ToolQuery], ExcerptView]] = {
     ContentType.JSON: view_json,
     ContentType.HTML: view_markup,
@@ -75,8 +67,7 @@ _VIEWERS: Mapping[ContentType, Callable[[Body, ToolQuery], ExcerptView]] = {
 
 
 def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
-    """What a reader needs of a text, in at most `room` characters; None where it is better shown
-    whole."""
+    """An excerpt of at most `room` characters; None if the text is better shown whole."""
     if len(text) <= room:
         return None
     lines = lines_of(text)
@@ -90,7 +81,7 @@ def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
 
 
 def closing(preview: Preview, id: str) -> str:
-    """The one last line: what was left out, and the call that brings it back."""
+    """The last line: what was left out, and the call that brings it back."""
     part = f", {preview.slice}" if preview.slice else ""
     return f'[hotset: left out {preview.left_out}; any part: retrieve_context(id="{id}"{part})]'
 
@@ -98,27 +89,28 @@ def closing(preview: Preview, id: str) -> str:
 def _preview_of_lines(
     type_: ContentType, lines: Sequence[str], inner: Body, query: ToolQuery
 ) -> Preview:
-    """Content that is made of lines: they are shown as they stand."""
+    """The preview of content made of lines, which are shown unchanged."""
     frame = [
         LineSpan(0, inner.first, Worth.FRAME, least=1),
         LineSpan(inner.end, len(lines), Worth.FRAME, least=1),
     ]
     near = _near(inner)
     parts = [part for stretch in near for part in _parts(type_, stretch)]
-    reading = _merged([(part, _READERS[of](part, query)) for part, of in parts])
+    reading = _merge([(part, _READERS[of](part, query)) for part, of in parts])
     if len(near) > 1 and type_ in _SKIMMERS:
-        reading = _with_the_rest(
+        reading = _add_skimmed(
             reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
     spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
     excerpt = compose(lines, replace(reading, spans=spans), query.room)
     slice_ = _slice(excerpt.gaps, lines)
-    return Preview(type_, excerpt.text, _left_out(excerpt, lines) + _counted(slice_, lines), slice_)
+    return Preview(
+        type_, excerpt.text, _left_out(excerpt, lines) + _piece_note(slice_, lines), slice_
+    )
 
 
 def _near(inner: Body) -> list[Body]:
-    """What is read closely: all of it, or, where that would take long, its beginning and its
-    end."""
+    """The parts read closely: the whole body, or its beginning and end if it is long."""
     reach = _reach(inner.lines, _LOOKED_AT * 3 // 4)
     if reach == len(inner.lines):
         return [inner.part(0, reach)]
@@ -126,8 +118,8 @@ def _near(inner: Body) -> list[Body]:
     return [inner.part(0, reach), inner.part(len(inner.lines) - back, len(inner.lines))]
 
 
-def _with_the_rest(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> Reading:
-    """What is read closely, with what stands between; what gaps hold is told of the whole text."""
+def _add_skimmed(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> Reading:
+    """The close reading with the skimmed spans in between; gap labels cover the whole text."""
     low, high = near[0].end, near[-1].first
     between = [span for span in skimmed.spans if low <= span.first and span.end <= high]
     close = [span for span in reading.spans if not _is_seam(span, low, high)]
@@ -137,15 +129,15 @@ def _with_the_rest(reading: Reading, skimmed: Reading, near: Sequence[Body]) -> 
 
 
 def _is_seam(span: LineSpan, low: int, high: int) -> bool:
-    """Where reading ends and begins again, no text does."""
+    """True for a span at the edge of the part read closely, where no text begins or ends."""
     return (span.end == low and span.worth == Worth.TAIL) or (
         span.first == high and Worth.HEAD <= span.worth < Worth.WARNING
     )
 
 
 def _reach(lines: Sequence[str], most: int) -> int:
-    """How many lines make up this many characters. A line counts a little more than it is long: it
-    takes time by itself."""
+    """Number of lines within `most` characters. Each line costs a little extra for the time it
+    takes."""
     size = 0
     for index, line in enumerate(lines):
         size += min(len(line), LONGEST_READ) + 10
@@ -155,7 +147,7 @@ def _reach(lines: Sequence[str], most: int) -> int:
 
 
 def _parts(type_: ContentType, stretch: Body) -> list[tuple[Body, ContentType]]:
-    """What a shell printed can be of several kinds, one behind the other."""
+    """Sections of shell output with their types, which can differ."""
     found = sections(stretch) if type_ in _MIXED else []
     if len(found) < 2:
         return [(stretch, type_)]
@@ -165,17 +157,17 @@ def _parts(type_: ContentType, stretch: Body) -> list[tuple[Body, ContentType]]:
     ]
 
 
-def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
-    """All parts compete for the same room."""
+def _merge(parts: Sequence[tuple[Body, Reading]]) -> Reading:
+    """One reading of all parts, which compete for the same room."""
     if len(parts) == 1:
         return parts[0][1]
 
     def label(first: int, end: int) -> Sequence[str]:
         return [
-            said
+            piece
             for part, reading in parts
             if part.first < end and first < part.end
-            for said in reading.label(max(first, part.first), min(end, part.end))
+            for piece in reading.label(max(first, part.first), min(end, part.end))
         ]
 
     label_share = max(reading.label_share for _, reading in parts)
@@ -190,7 +182,7 @@ def _merged(parts: Sequence[tuple[Body, Reading]]) -> Reading:
 def _preview_of_view(
     type_: ContentType, lines: Sequence[str], inner: Body, query: ToolQuery
 ) -> Preview | None:
-    """Content that is not made of lines: it is laid out in lines of ours, inside its frame."""
+    """The preview of content not made of lines, laid out in lines of ours inside its frame."""
     if type_ not in _VIEWERS or (type_ is ContentType.JSON and is_laid_out(inner)):
         return None
     before, after = "\n".join(lines[: inner.first]), "\n".join(lines[inner.end :])
@@ -204,9 +196,11 @@ def _preview_of_view(
     text = "\n".join(piece for piece in (before, excerpt.text, after) if piece)
     size = _size(lines)
     slice_ = view.slice(*max(excerpt.gaps, key=_length)) if excerpt.gaps else ""
-    slice_ = slice_ or _slice((), lines)  # what is not made of lines can still be asked for by them
+    slice_ = slice_ or _slice(
+        (), lines
+    )  # content not made of lines can still be requested by lines
     left = f"{max(0, size - len(text)):,} of {size:,} characters"
-    return Preview(type_, text, left + _counted(slice_, lines), slice_)
+    return Preview(type_, text, left + _piece_note(slice_, lines), slice_)
 
 
 def _size(lines: Sequence[str]) -> int:
@@ -219,8 +213,8 @@ def _left_out(excerpt: Excerpt, lines: Sequence[str]) -> str:
     return f"{count:,} of {len(lines):,} lines ({characters})" if count else characters
 
 
-def _counted(slice_: str, lines: Sequence[str]) -> str:
-    """How the longest line is counted, where a part of it is proposed."""
+def _piece_note(slice_: str, lines: Sequence[str]) -> str:
+    """How the longest line is counted, if a part of it is proposed."""
     line, pieces = _longest(lines)
     return (
         f" (line {line} in pieces {line}.1-{line}.{pieces})"
@@ -230,14 +224,14 @@ def _counted(slice_: str, lines: Sequence[str]) -> str:
 
 
 def _longest(lines: Sequence[str]) -> tuple[int, int]:
-    """The longest line, from 1, and its pieces."""
+    """The longest line, from 1, and its number of pieces."""
     line = max(range(len(lines)), key=lambda index: len(lines[index]))
     return line + 1, pieces_of(lines[line])
 
 
 def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str]) -> str:
-    """The longest gap, or the beginning of a line that is longer than that, as far as one answer
-    reaches."""
+    """The longest gap, or the beginning of a line longer than that, up to the size of one
+    answer."""
     first, end = max(gaps, key=_length, default=(0, 0))
     line, pieces = _longest(lines)
     if pieces > 1 and len(lines[line - 1]) > sum(map(len, lines[first:end])):
@@ -246,5 +240,5 @@ def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str]) -> str:
 
 
 def _length(gap: tuple[int, int]) -> tuple[int, int]:
-    """Longer gaps first; among equals, the earlier one."""
+    """Sort key: longer gaps, then earlier ones."""
     return gap[1] - gap[0], -gap[0]

@@ -1,5 +1,5 @@
-"""Text for readers: prose and Markdown; pages of HTML by their headings, texts and links, without
-scripts, styles and layout; XML by its elements."""
+"""Previews of prose and Markdown; of HTML pages by headings, texts and links, without scripts,
+styles and layout; of XML by elements."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def read_prose(body: Body, query: ToolQuery) -> Reading:
         odd_spans(body, {index: oddity for index, (oddity, _) in odd.items()}, Worth.ASKED)
     )
     points = {body.first + index: point for index, (_, point) in odd.items()}
-    said = {body.first + at: lines[at].strip("#= ").strip()[:60] for at in headings}
-    return Reading(spans, _label_headings(said), points=points)
+    titles = {body.first + at: lines[at].strip("#= ").strip()[:60] for at in headings}
+    return Reading(spans, _label_headings(titles), points=points)
 
 
 def _label_headings(headings: Mapping[int, str]) -> Label:
-    """Which headings stand in a gap: `headings` by their lines."""
+    """A label with the headings in a gap; `headings` are by line."""
 
     def label(first: int, end: int) -> Sequence[str]:
-        return [said for at, said in headings.items() if first <= at < end]
+        return [title for at, title in headings.items() if first <= at < end]
 
     return label
 
@@ -77,9 +77,9 @@ def _odd_sentences(lines: Sequence[str]) -> dict[int, tuple[float, str]]:
     found: dict[int, tuple[float, str]] = {}
     for at in sorted(odd):
         index, sentence = sentences[at]
-        oddity, said = found.get(index, (0.0, "…"))
-        found[index] = max(oddity, odd[at]), f"{said} {sentence} …"
-    return {index: (oddity, said.removesuffix(" …")) for index, (oddity, said) in found.items()}
+        oddity, text = found.get(index, (0.0, "…"))
+        found[index] = max(oddity, odd[at]), f"{text} {sentence} …"
+    return {index: (oddity, text.removesuffix(" …")) for index, (oddity, text) in found.items()}
 
 
 def _headings(lines: Sequence[str]) -> list[int]:
@@ -122,12 +122,12 @@ _OF_PAGES = word_set(
 _OPENS = re.compile(r"\s{0,200}<[A-Za-z_]")
 _SAMPLE = 8192
 _FEWEST_TAGS = 10
-_LONG_LINE = 200  # characters: what is laid out in shorter ones is shown by its lines
-_LOOKED_AT = 256 * 1024  # characters; pages that are longer repeat themselves
+_LONG_LINE = 200  # characters: text laid out in shorter lines is shown by lines
+_LOOKED_AT = 256 * 1024  # characters read; longer pages repeat themselves
 
 
 def is_markup(text: str, lines: int) -> bool:
-    """A page; or a piece of one, or XML, that is not laid out in lines."""
+    """True for an HTML page; or for a piece of one, or XML, that is not laid out in lines."""
     if _PAGE.match(text):
         return True
     if not _BEGINS.match(text) or not text.rstrip().endswith(">") or len(text) < _LONG_LINE * lines:
@@ -145,14 +145,14 @@ def view_markup(body: Body, query: ToolQuery) -> ExcerptView:
 
 
 def _page(text: str, query: ToolQuery) -> ExcerptView:
-    """Each line shown is the text of one block, with where its links lead."""
+    """A view in which each line is the text of one block, with the targets of its links."""
     longest = longest_line(query.room)
     lines: list[str] = []
     headings: list[int] = []
-    for heading, said in _blocks(text):
+    for heading, text_of_block in _blocks(text):
         if heading:
             headings.append(len(lines))
-        lines.append(f"… {said}"[:longest])
+        lines.append(f"… {text_of_block}"[:longest])
     inner = read_prose(Body(0, lines), query)
     spans = [*inner.spans, *(LineSpan(at, at + 1, Worth.HEAD - 5) for at in headings)]
     return ExcerptView(
@@ -165,9 +165,9 @@ def _page(text: str, query: ToolQuery) -> ExcerptView:
 
 
 def _elements(text: str, query: ToolQuery) -> ExcerptView:
-    """Each line shown is one of the elements that there are most of, as it is written."""
+    """A view in which each line is one of the most frequent elements, as written."""
     longest = longest_line(query.room)
-    name = _repeated(text)
+    name = _most_frequent_element(text)
     pieces = re.split(rf"(?=<{re.escape(name)}[\s/>])", text) if name else [text]
     lines = [f"… {_SPACE.sub(' ', piece).strip()}"[:longest] for piece in pieces if piece.strip()]
 
@@ -180,8 +180,8 @@ def _elements(text: str, query: ToolQuery) -> ExcerptView:
     )
 
 
-def _repeated(text: str) -> str:
-    """The element that there are most of among those that hold others; if none does, among all."""
+def _most_frequent_element(text: str) -> str:
+    """The most frequent element among those that contain others; among all if none does."""
     found = list(_OPENING.finditer(text))
     holding = Counter(
         tag[1] for tag in found if not tag[0].endswith("/>") and _OPENS.match(text, tag.end())
@@ -199,13 +199,13 @@ def _mark(first: int, end: int) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[bool, str]]:
-    for piece in _pieces(_spoken(text)):
+    for piece in _pieces(_visible_markup(text)):
         links = _LINK.findall(piece)
-        said = _SPACE.sub(" ", _TAG.sub(" ", piece)).strip()
-        if said:
+        block = _SPACE.sub(" ", _TAG.sub(" ", piece)).strip()
+        if block:
             yield (
                 bool(_HEADING_TAG.match(piece)),
-                " ".join([said, *(f"<{link}>" for link in links[:3])]),
+                " ".join([block, *(f"<{link}>" for link in links[:3])]),
             )
 
 
@@ -219,9 +219,9 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _spoken(text: str) -> str:
-    """Without what no reader sees. Each search goes on where the last one ended: linear in the
-    text."""
+def _visible_markup(text: str) -> str:
+    """The text without scripts and styles. Each search continues where the last one ended: linear
+    in the text."""
     kept = []
     at = 0
     while found := _SILENT.search(text, at):

@@ -1,9 +1,8 @@
-"""What stands out of a page: the form that lines have in common, lines unlike the others, and
-values that are rare or out of range where they stand.
+"""Finds what is odd in a page: the forms that lines share, lines unlike the others, and values that
+are rare or out of range in their column.
 
-What is alike needs to be shown once; what is rare within a page is what the page has to say. Where
-everything is unlike everything else, as in most prose and programs, rarity tells nothing, and
-nothing is called odd.
+Repeated lines need to be shown once; the rare ones are the news. If everything differs from
+everything else, as in most prose and programs, rarity means nothing, and nothing is called odd.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from hotset.text.words import humps
 from hotset.window.preview.content import Body
 from hotset.window.preview.excerpt import Label, LineSpan, Worth
 
-_FEWEST = 12  # lines or rows, below which nothing is rare
-_MOST_SHARE = 0.1  # where more than this is odd, it is the usual
-_MOST = 24  # odd ones that are told
+_FEWEST = 12  # lines or rows; with fewer, nothing is rare
+_MOST_SHARE = 0.1  # if more than this is odd, it is usual
+_MOST = 24  # odd ones reported
 _READ = 400  # characters of a line
 _WORD = re.compile(r"[A-Za-z0-9]{3,40}")
 _SHORTEST_STEM = 3
-_TELLING = 3  # one rare word may be a name; three, or two and a form of its own, are news
-_ODD = 0.72  # how rare the rarest words of a line are, from 0 (in every line) to 1 (in no other)
+_TELLING = 3  # one rare word may be a name; three, or two and a unique form, are news
+_ODD = 0.72  # rarity of a line's rarest words, from 0 (in every line) to 1 (in no other)
 _NUMBER = re.compile(
     r"(?P<key>[A-Za-z_.]{0,40}[=:(\[\"']{0,2})(?P<number>[-+]?[0-9]{1,40}(?:\.[0-9]{1,40})?)"
     r"(?P<unit>[A-Za-z%]{0,3}[,;)\]\"']{0,2})"
@@ -34,23 +33,22 @@ _NUMBER = re.compile(
 _COINED = re.compile(r"[\d_/\\@]|(?<=[a-z])[A-Z.]")
 _PLAIN_NUMBER = re.compile(r" *[-+$€£]?[0-9][0-9,]*(?:\.[0-9]+)? *%? *")
 _RUN = re.compile(r"\w+")
-# times the middle half of the values, beyond which a value is out of range: chance does not reach
-# that far
+# times the interquartile range beyond which a value is out of range: chance does not reach that far
 _FAR = 4.0
 _MANY_VALUES = 0.5  # a column with more distinct values than this share of its rows names its rows
-_RARER = 3.0  # times as rare as the value of the row in the middle, a value is rare
-_RARE_SHARE = 0.04  # of the rows, that rare values of one column take together at most
-_DEGREES = 5.0  # of worth, between what is just odd and what nothing else is like
-_DIGITS = 4  # of a score: machines may disagree about the last ones, previews must not
+_RARER = 3.0  # a rare value is this many times rarer than the median row's value
+_RARE_SHARE = 0.04  # most rows that the rare values of one column take together
+_DEGREES = 5.0  # range of worth from just odd to unique
+_DIGITS = 4  # of a score: machines may differ in the last ones, previews must not
 
 
 _Token = tuple[str, float | None]
-"""What stands for a token in the form of its line, and its number, where it is one."""
+"""A token's part in the form of its line, and its number if it is one."""
 
 
 def odd_lines(lines: Sequence[str]) -> dict[int, float]:
-    """Lines in words that others do not use, or with a number out of the range of others of their
-    form: how odd, from 0 to 1."""
+    """Lines with words that others do not use, or with a number out of range for their form: how
+    odd, from 0 to 1."""
     filled = [index for index, line in enumerate(lines) if line.strip()]
     if len(filled) < _FEWEST:
         return {}
@@ -62,7 +60,7 @@ def odd_lines(lines: Sequence[str]) -> dict[int, float]:
 
 
 def odd_rows(columns: Iterable[Sequence[str]]) -> dict[int, float]:
-    """Rows with a value that is rare in its column or out of its range: how odd, from 0 to 1."""
+    """Rows with a value that is rare or out of range in its column: how odd, from 0 to 1."""
     found: Counter[int] = Counter()
     size = 0
     for column in columns:
@@ -76,20 +74,20 @@ def odd_rows(columns: Iterable[Sequence[str]]) -> dict[int, float]:
 
 
 def odd_spans(body: Body, odd: Mapping[int, float], worth: float = Worth.ODD) -> list[LineSpan]:
-    """Each odd line by itself; of two, the odder one first."""
+    """A span for each odd line; the odder, the more it is worth."""
     return [body.span(index, index + 1, worth + _DEGREES * oddity) for index, oddity in odd.items()]
 
 
 def _few(found: Mapping[int, float], size: int) -> dict[int, float]:
-    """The oddest; of several that are equally odd, the earlier ones."""
+    """The oddest; among equals, the earlier ones. None if there are too many."""
     if len(found) > _MOST_SHARE * size:
         return {}
     return dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))[:_MOST])
 
 
 def _unusual(lines: Sequence[str], forms: Sequence[str]) -> dict[int, float]:
-    """Lines whose form and rarest words hardly any other line has. Where most forms are there once,
-    they tell nothing."""
+    """Lines whose form and rarest words hardly any other line has. Forms are ignored if most are
+    unique."""
     words = [_WORD.findall(line) for line in lines]
     stems = {word: _stems(word) for word in set(chain.from_iterable(words))}
     traits = [{stem for word in own for stem in stems[word]} for own in words]
@@ -109,7 +107,7 @@ def _unusual(lines: Sequence[str], forms: Sequence[str]) -> dict[int, float]:
 
 
 def _stems(word: str) -> list[str]:
-    """The words that a name is made of; none of an id, which is always new."""
+    """The words in a name; none for an id, which is always new."""
     return (
         [hump.lower() for hump in humps(word) if len(hump) >= _SHORTEST_STEM]
         if word.isalpha()
@@ -118,7 +116,7 @@ def _stems(word: str) -> list[str]:
 
 
 def _out_of_range(lines: Sequence[tuple[str, list[float]]]) -> dict[int, float]:
-    """Lines with a number far from those at the same place of lines of the same form."""
+    """Lines with a number far from those at the same place in lines of the same form."""
     forms: dict[str, list[tuple[int, list[float]]]] = {}
     for index, (form, numbers) in enumerate(lines):
         if numbers:
@@ -133,7 +131,7 @@ def _out_of_range(lines: Sequence[tuple[str, list[float]]]) -> dict[int, float]:
 
 
 def _line_form(line: str, known: dict[str, _Token]) -> tuple[str, list[float]]:
-    """What lines that say the same of other things have in common, and the numbers in between."""
+    """The form that similar lines share, and the line's numbers."""
     tokens = [known.get(token) or _token(token, known) for token in line.split()]
     return " ".join([form for form, _ in tokens]), [
         number for _, number in tokens if number is not None
@@ -151,8 +149,7 @@ def _token(token: str, known: dict[str, _Token]) -> _Token:
 
 
 def _odd_values(column: Sequence[str]) -> list[int]:
-    """The places of values that are out of range, rare, or of a rare form: few of a column, or
-    none."""
+    """Indexes of values that are out of range, rare, or of a rare form: a few, or none."""
     numbers = [_value(cell) for cell in column]
     strange = [index for index, number in enumerate(numbers) if number is None]
     if len(strange) <= _MOST_SHARE * len(column):
@@ -169,7 +166,7 @@ def _odd_values(column: Sequence[str]) -> list[int]:
 
 
 def _highest(counts: Mapping[str, int], room: float) -> int:
-    """How often a value may come up for all that come up no more often to be so many together."""
+    """The highest count such that all values with at most that count take at most `room` rows."""
     together = Counter(counts.values())
     highest = 0
     for count in sorted(together):
@@ -187,7 +184,7 @@ def _value(cell: str) -> float | None:
 
 
 def _far(values: Sequence[float | None]) -> list[int]:
-    """The places of values far outside of where the middle half of them lies."""
+    """Indexes of values far outside the interquartile range."""
     known = sorted(value for value in values if value is not None)
     low, high = known[len(known) // 4], known[len(known) * 3 // 4]
     reach = _FAR * (high - low)
@@ -209,21 +206,19 @@ _NUMBERS = re.compile(r"#(?:[-.:,/]#)+")
 _QUOTED = re.compile(r"\"[^\"\n]{0,120}\"|'[^'\n]{0,120}'")
 _JOINED = "\N{NO-BREAK SPACE}"
 _FRAME = re.compile(r"\s+at \S")
-_FEWEST_NAMES = 4  # words at one place of lines of one build, beyond which they may be names
-_NAMES = (
-    0.3  # of the lines have a word of their own where the others have theirs: it names something
-)
+_FEWEST_NAMES = 4  # distinct words at one place of similar lines; more may be names
+_NAMES = 0.3  # if this share of the lines has distinct words at one place, they are names
 _OPEN = "*"
-_LONGEST = 68  # characters of a form that is told
-_TOLD = 4  # forms of a gap
+_LONGEST = 68  # characters of a form in a label
+_MOST_FORMS = 4  # forms in the label of a gap
 _ENOUGH = 4  # lines of one form
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
 def forms(lines: Sequence[str]) -> list[str]:
-    """The form of each line: without the time, numbers and ids, and without the names that differ
-    between lines of one build."""
-    found = [_masked(line) for line in lines]
+    """The form of each line: without times, numbers, ids, and the names that differ between similar
+    lines."""
+    found = [_mask(line) for line in lines]
     builds: dict[tuple[int, str], list[int]] = {}
     for index, words in enumerate(found):
         if words:
@@ -231,15 +226,15 @@ def forms(lines: Sequence[str]) -> list[str]:
                 index
             )
     for members in builds.values():
-        for place in _named([found[index] for index in members]):
+        for place in _name_places([found[index] for index in members]):
             for index in members:
                 found[index][place] = _OPEN
     return [" ".join(words).replace(_JOINED, " ") for words in found]
 
 
 def label_forms(body: Body, line_forms: Sequence[str], matters: Callable[[str], bool]) -> Label:
-    """Which forms of line stand in a gap, and how often: first what matters most, then what there
-    is most of. `line_forms`: the form of each line."""
+    """A label with the forms of lines in a gap and their counts: first those that matter, then the
+    most frequent. `line_forms` has the form of each line."""
 
     def label(first: int, end: int) -> Sequence[str]:
         counts = Counter(
@@ -251,15 +246,14 @@ def label_forms(body: Body, line_forms: Sequence[str], matters: Callable[[str], 
             (not matters(form), -count, order, form)
             for order, (form, count) in enumerate(counts.items())
         )
-        told = [(-count, form) for quiet, count, _, form in ranked if count < -1 or not quiet]
-        return [f"{count:,} x {clip(form, _LONGEST)}" for count, form in told[:_TOLD]]
+        chosen = [(-count, form) for quiet, count, _, form in ranked if count < -1 or not quiet]
+        return [f"{count:,} x {clip(form, _LONGEST)}" for count, form in chosen[:_MOST_FORMS]]
 
     return label
 
 
 def first_of_each(line_forms: Iterable[str]) -> int:
-    """How many lines there are before one whose form came up often enough: more of it tells
-    nothing."""
+    """Number of lines before a form has repeated often enough to be known."""
     seen: Counter[str] = Counter()
     at = -1
     for at, form in enumerate(line_forms):
@@ -269,9 +263,9 @@ def first_of_each(line_forms: Iterable[str]) -> int:
     return at + 1
 
 
-def _named(build: Sequence[Sequence[str]]) -> list[int]:
-    """Where lines of one build name something; nowhere, if they differ in most places: they only
-    happen to be as long."""
+def _name_places(build: Sequence[Sequence[str]]) -> list[int]:
+    """Places at which similar lines have names; none if they differ in most places, so that only
+    their length agrees."""
     most = max(_FEWEST_NAMES, _NAMES * len(build))
     places = [
         place for place, words in enumerate(zip(*build, strict=True)) if len(set(words)) > most
@@ -279,7 +273,7 @@ def _named(build: Sequence[Sequence[str]]) -> list[int]:
     return places if 2 * len(places) <= len(build[0]) else []
 
 
-def _masked(line: str) -> list[str]:
+def _mask(line: str) -> list[str]:
     if _FRAME.match(line):
         return ["at", _OPEN]
     stamp = _STAMP.match(line)

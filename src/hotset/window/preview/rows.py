@@ -1,5 +1,5 @@
-"""Output whose lines are entries: search hits, file listings, tables and diffs. Some entries of
-each file or folder, odd ones, those near what was asked for, and gaps that count the rest."""
+"""Previews of output whose lines are entries: search hits, file listings, tables and diffs. Shows
+some entries of each file or folder, odd ones, and those near the query; gaps count the rest."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from hotset.window.preview.content import Body, ToolQuery, closeness
 from hotset.window.preview.excerpt import Label, LineSpan, Reading, Worth
 from hotset.window.preview.rarity import forms, odd_lines, odd_rows, odd_spans
-from hotset.window.preview.trouble import alarms, failures, reported
+from hotset.window.preview.trouble import alarms, failure_spans, failures
 
 HIT = re.compile(
     r"(?P<path>(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}?)(?::(?P<line>\d{1,7}):|-\d{1,7}-|:(?=\s*\S))"
 )
 UNDER_HEADING = re.compile(r"\s{0,6}\d{1,7}[:-]")
 HEADING = re.compile(r"(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}\.\w{1,10}")
-_LONGEST_GROUP = 12  # lines of one file that are shown together at most: a hit with its context
+_LONGEST_GROUP = 12  # most lines of one file shown together: a hit with its context
 _HITS_LABELS = 0.2  # which files have hits matters more than any single hit
 _WIDEST_HIT = 240
 _PER_GROUP = 3.0  # how much less each further hit of the same file is worth
@@ -27,13 +27,13 @@ _PER_GROUP = 3.0  # how much less each further hit of the same file is worth
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Hits of one file that stand together."""
+    """Adjacent hits of one file."""
 
     path: str
     first: int
     end: int
     rank: int
-    """How many groups of the same file stand before it."""
+    """Number of earlier groups of the same file."""
 
 
 def read_hits(body: Body, query: ToolQuery) -> Reading:
@@ -62,8 +62,8 @@ def read_hits(body: Body, query: ToolQuery) -> Reading:
 
 
 def _label_counts(body: Body, names: Sequence[str], unnamed: str = "") -> Label:
-    """How many lines of which file or folder stand in a gap. Lines without one are counted as
-    `unnamed`, or not at all."""
+    """A label with the number of lines in a gap per file or folder. Lines without one are counted
+    as `unnamed`, or not at all."""
 
     def label(first: int, end: int) -> Sequence[str]:
         counts = Counter(names[first - body.first : end - body.first])
@@ -73,7 +73,7 @@ def _label_counts(body: Body, names: Sequence[str], unnamed: str = "") -> Label:
 
 
 def _files(lines: Sequence[str]) -> list[str]:
-    """The file that each line is a hit of; empty where it is of none."""
+    """The file that each line is a hit in; empty if none."""
     files = []
     heading = ""
     for line in lines:
@@ -89,7 +89,7 @@ def _files(lines: Sequence[str]) -> list[str]:
 
 
 def _groups(lines: Sequence[str], files: Sequence[str]) -> list[_Group]:
-    """Single hits, or, where hits come with context, what belongs together."""
+    """Single hits, or hits with their context."""
     groups: list[_Group] = []
     seen: Counter[str] = Counter()
     start = 0
@@ -120,16 +120,14 @@ _FOLDER = re.compile(r"(?P<folder>[^\n:]{1,400}):")
 _MACHINE_MADE = re.compile(
     r"(?:^|/)(?:\.git|node_modules|__pycache__|\.venv|dist|build|target|\.cache|vendor)/"
 )
-_LESS = 30.0  # how much less an entry is worth that nobody wrote
-_LONGEST_RUN = 8  # entries of one folder that are shown together at most
+_LESS = 30.0  # how much less a generated entry is worth
+_LONGEST_RUN = 8  # most entries of one folder shown together
 _LAST_ENTRIES = 3
 _FEWEST_ENTRIES = 3  # lines that make a listing
 _ENTRIES = 0.85  # of its lines are entries
-_DIFFERENT = 0.6  # of its entries are there once: a name is not listed twice
-_SEVERAL_WORDS = (
-    0.3  # of its entries are in several words: what a program does to files is not a listing
-)
-_PER_LEVEL = 4.0  # how much less an entry is worth for each folder that it is inside of
+_DIFFERENT = 0.6  # least share of distinct entries: a name is not listed twice
+_SEVERAL_WORDS = 0.3  # most entries with several words: a report about files is not a listing
+_PER_LEVEL = 4.0  # how much less an entry is worth per level of folders
 _PER_RANK = 4.0  # how much less each further run of the same folder is worth
 
 
@@ -168,7 +166,7 @@ def read_listing(body: Body, query: ToolQuery) -> Reading:
 
 
 def is_listing(sample: Sequence[str]) -> bool:
-    """Are nearly all lines names, all of them different, and few of them in several words?"""
+    """True if nearly all lines are names, distinct, and mostly single words."""
     entries = [line for line in sample if is_entry(line)]
     if (
         len(sample) < _FEWEST_ENTRIES
@@ -191,12 +189,12 @@ def is_entry(line: str) -> bool:
 
 
 def _is_drawn(line: str) -> bool:
-    """A row of a long listing, or a branch of a tree."""
+    """True for a row of a long listing, or a branch of a tree."""
     return bool(LONG_ENTRY.match(line) or (BRANCH.match(line) and not line.rstrip().endswith("|")))
 
 
 def _name(line: str) -> str:
-    """What an entry names; nothing of those whose form already tells that they are entries."""
+    """The name in an entry; empty for entries recognized by their form alone."""
     if _is_drawn(line):
         return ""
     bare = line.strip().rstrip(":")
@@ -205,12 +203,11 @@ def _name(line: str) -> str:
 
 
 def _strangers(body: Body) -> Iterator[LineSpan]:
-    """What stands among the entries and is none, with what belongs to it: mostly what went
-    wrong."""
+    """Lines among the entries that are none, with what belongs to them: mostly errors."""
     lines = body.lines
     if any(not is_entry(lines[index]) for index in alarms(lines)):
         line_forms = forms(lines)
-        yield from reported(
+        yield from failure_spans(
             body,
             line_forms,
             (each for each in failures(lines, line_forms) if not is_entry(lines[each.first])),
@@ -218,8 +215,8 @@ def _strangers(body: Body) -> Iterator[LineSpan]:
 
 
 def _traits(line: str) -> tuple[str, ...]:
-    """By what an entry can be unlike others: its ending, and in long listings its mode, owner and
-    size."""
+    """Features in which an entry can be odd: its extension, and in long listings its mode, owner
+    and size."""
     name = line.rstrip("/*").rsplit("/", 1)[-1]
     stem, dot, ending = name.rpartition(".")
     fields = line.split(None, 5)[:5] if LONG_ENTRY.match(line) else ()
@@ -227,7 +224,7 @@ def _traits(line: str) -> tuple[str, ...]:
 
 
 def _folder_runs(folders: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Entries of one folder that stand together."""
+    """Adjacent entries of one folder."""
     start = 0
     for index in range(1, len(folders) + 1):
         if (
@@ -240,7 +237,7 @@ def _folder_runs(folders: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _folders(lines: Sequence[str]) -> list[str]:
-    """The folder that each entry stands in."""
+    """The folder of each entry."""
     folders = []
     current = ""
     for line in lines:
@@ -258,15 +255,15 @@ def _folders(lines: Sequence[str]) -> list[str]:
 COMMAS, SEMICOLONS, TABS, PIPES, WIDE = (
     re.compile(each) for each in (",", ";", "\t", r"\|", " {2,}")
 )
-"""What stands between cells; the last one where columns are aligned."""
+"""Cell separators; the last one is for aligned columns."""
 
 _HEADER_LINES = 2
 _FIRST_ROWS = 5
 _SAME_CELLS = 0.9  # of the lines have as many cells as most
 _FEWEST_CELLS = 3
 _LONGEST_CELL = 200
-_TABLE_SAMPLE = 120  # lines that tell what stands between the cells
-_MOST_COLUMNS = 40  # that are looked at
+_TABLE_SAMPLE = 120  # lines examined for the separator
+_MOST_COLUMNS = 40  # columns read
 
 
 def read_table(body: Body, query: ToolQuery) -> Reading:
@@ -299,7 +296,7 @@ def label_rows(first: int, end: int) -> Sequence[str]:
 
 
 def separates(between: re.Pattern[str], lines: Sequence[str]) -> bool:
-    """Has nearly every line as many cells as the others, none of them long?"""
+    """True if nearly every line has the same number of cells, none of them long."""
     if len(lines) < _FEWEST_CELLS:
         return False
     cells = [between.split(line.strip(" ")) for line in lines]
@@ -361,7 +358,7 @@ def read_diff(body: Body, query: ToolQuery) -> Reading:
 
 
 def _label_changes(body: Body) -> Label:
-    """How many lines a gap adds and removes, and in which files."""
+    """A label with the lines that a gap adds and removes, and their files."""
 
     def label(first: int, end: int) -> Sequence[str]:
         lines = body.lines[first - body.first : end - body.first]
@@ -407,7 +404,7 @@ def _pieces(lines: Sequence[str]) -> tuple[list[_Piece], list[_Piece], list[int]
 
 
 def _diff_runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Stretches that begin with a hunk or a file's header; the first one can be anything."""
+    """Stretches that begin with a hunk or a file header; the first one can be anything."""
     start, header = 0, False
     for index, line in enumerate(lines):
         opens = bool(_FILE_HEADER.match(line)) and not (
@@ -422,7 +419,7 @@ def _diff_runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _changes(lines: Sequence[str], hunk: _Piece) -> Iterator[tuple[int, int]]:
-    """Lines that change together, with one line of what is around them."""
+    """Lines that change together, with one line of context."""
     first = -1
     for index in range(hunk.first, hunk.end + 1):
         changed = index < hunk.end and lines[index].startswith(("+", "-"))

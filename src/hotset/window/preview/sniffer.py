@@ -1,5 +1,5 @@
-"""Which type of content a text is: by the shape of its lines first, then by the call that brought
-it. The output of several commands is cut where the type of its lines changes."""
+"""Detects the content type of a text: by the shape of its lines first, then by the call that
+returned it. Output of several commands is split where the type of its lines changes."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ _RUNNERS = word_set("npm yarn pnpm bun cargo go deno uv poetry python python3 pi
 _TASKS = re.compile(
     r"test|build|lint|check|typecheck|ci|run|install|vet|clippy|compile|unittest|pytest"
 )
-_SAMPLE_LINES = 120  # lines looked at: the first and, in longer texts, those in the middle
-_MOST = 0.6  # of the lines, that tell what all are
+_SAMPLE_LINES = 120  # lines sampled: the first and, in longer texts, those in the middle
+_MOST = 0.6  # share of lines that decides the type
 _PASSES = 0.3  # of the lines report a pass
-_FEWEST = 20  # lines that can be called a log
+_FEWEST = 20  # lines of a log
 _OFTEN = 4  # lines of one form
-_MOSTLY = 0.8  # of the lines are of forms that come up often
+_MOSTLY = 0.8  # share of lines with frequent forms
 _MARKDOWN = re.compile(r"#{1,6} \S|[-*] \S|\d+\. \S|```|> |\| ")
 _CODE_LINE = re.compile(
     r"\s*(?:(?:export|import|from|def|class|function|const|let|var|return|if|for|while|public|"
@@ -76,7 +76,7 @@ def sniff(text: str, origin: ContentOrigin) -> ContentType:
 
 
 def content_type(lines: Sequence[str], query: ToolQuery) -> ContentType:
-    """What lines of content are."""
+    """The type of these lines of content."""
     sample = [line for line in _sample(lines) if line.strip()]
     if found := _by_whole(lines) or _by_rows(sample):
         return found
@@ -87,7 +87,7 @@ def content_type(lines: Sequence[str], query: ToolQuery) -> ContentType:
 
 
 def _by_whole(lines: Sequence[str]) -> ContentType | None:
-    """What is of one kind from its first character to its last."""
+    """Types that cover a text from its first character to its last."""
     whole = "\n".join(lines)
     if is_opaque(lines):
         return ContentType.OPAQUE
@@ -99,7 +99,7 @@ def _by_whole(lines: Sequence[str]) -> ContentType | None:
 
 
 def _by_rows(sample: Sequence[str]) -> ContentType | None:
-    """What no other lines look like, whatever was called."""
+    """Types with unmistakable lines, whatever was called."""
     if separates(COMMAS, sample) or separates(SEMICOLONS, sample):
         return ContentType.TABLE
     if _share(sample, _is_diff_line) > 0.95 and any(
@@ -110,7 +110,7 @@ def _by_rows(sample: Sequence[str]) -> ContentType | None:
 
 
 def _by_lines(sample: Sequence[str]) -> ContentType | None:
-    """What tests and builds print too, and is something else where nothing was tested or built."""
+    """Types whose lines tests and builds print too; checked after those."""
     if _share(sample, passes) > _PASSES:
         return ContentType.CHECKS
     if _share(sample, STAMPED.match) > _MOST:
@@ -146,8 +146,8 @@ def _by_look(sample: Sequence[str]) -> ContentType | None:
 
 
 def _repeats(lines: Sequence[str]) -> bool:
-    """Are nearly all lines of a few forms, one below the other? Where empty lines are between them,
-    they belong together."""
+    """True if nearly all lines have one of a few forms; lines separated by empty ones do not
+    count."""
     sample = _sample(lines)
     if len(sections(Body(0, sample))) > 1:
         return False
@@ -189,23 +189,25 @@ def _is_diff_line(line: str) -> bool:
 
 
 def _are_hits(sample: Sequence[str]) -> bool:
-    """Hits with their files before them, or under them."""
+    """True for search hits after or under their file names."""
     if _share(sample, _is_hit) > _MOST:
         return any(":" in line for line in sample)
     return _share(sample, UNDER_HEADING.match) > _MOST and any(map(HEADING.fullmatch, sample))
 
 
 def _is_hit(line: str) -> bool:
-    """What is found stands right behind its file, with its own indentation; what somebody says
-    stands behind one space."""
+    """True if the match directly follows its file, with its own indentation; a message follows
+    after one space."""
     found = HIT.match(line)
     if not found or found["path"].isdigit() or line[found.end() : found.end() + 1] == ":":
         return False
-    said = (
+    is_message = (
         line[found.end() - 1 : found.end()] == ":"
         and line[found.end() : found.end() + 1] == " " != line[found.end() + 1 : found.end() + 2]
     )
-    return bool(found["line"]) or (not said and ("/" in found["path"] or "." in found["path"]))
+    return bool(found["line"]) or (
+        not is_message and ("/" in found["path"] or "." in found["path"])
+    )
 
 
 def _is_numbered_hit(line: str) -> bool:
@@ -222,7 +224,7 @@ def _is_check(name: str, argument: str) -> bool:
     return name in _CHECKERS or (name in _RUNNERS and bool(_TASKS.match(argument)))
 
 
-_SHORTEST = 6  # lines: a run that is shorter stays with what is around it
+_SHORTEST = 6  # lines: a shorter run is merged into its neighbours
 _DIFF_START = re.compile(r"diff --git |--- a/|@@ -\d")
 _DIFF_LINE = re.compile(
     r"[ +@\\-]|diff --git |index |new file|deleted file|rename |similarity |old mode|new "
@@ -232,7 +234,7 @@ _NUMBERED_HIT = re.compile(r"[\w./@+~$()\[\]-]{3,240}:\d{1,7}:")
 
 
 def sections(body: Body) -> list[tuple[Body, ContentType]]:
-    """Runs of search hits, diffs and long listings; what is between them is just output."""
+    """Runs of search hits, diffs and long listings; the rest is plain output."""
     merged: list[tuple[int, int, ContentType]] = []
     for first, end, kind in _runs(body.lines):
         kind_ = kind if end - first >= _SHORTEST else ContentType.OUTPUT

@@ -1,5 +1,5 @@
-"""What went wrong: lines that report it, the lines that belong to them, and lines that report that
-all went well."""
+"""Finds failures: lines that report one, the lines that belong to them, and lines that report
+success."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _NONE = re.compile(
     rf"\b(?:0|no|zero|without)(?: (?:tests?|any|new|other|known))? "
     rf"{_BAD}\b|\b{_BAD}(?:\(s\))?\s*[:=]\s*0\b(?![.\d])"
 )
-"""That there is no trouble, in words of trouble."""
-# What every match of the patterns above contains: looking for these first is ten times as fast.
+"""Reports of no trouble that use its words."""
+# Every match of the patterns above contains one of these: checking them first is ten times as fast.
 _SIGNS = (
     *(
         "error",
@@ -59,15 +59,8 @@ _PASSED = re.compile(
     r"?ok\b|✓|✔|\(pass\)|^ok\b"
     r"|\b(?i:tests) run: \d+, .{0,80}(?i:errors): 0\b"
 )
-_PASS_SIGNS = (
-    "PASS",
-    "ass",
-    "ok",
-    "✓",
-    "✔",
-    "..",
-    "rrors: 0",
-)  # what every match contains, like the signs above
+# every match contains one of these, like the signs above
+_PASS_SIGNS = ("PASS", "ass", "ok", "✓", "✔", "..", "rrors: 0")
 _DOTS = re.compile(r"(?:\S{1,200} )?([.sxX]{2,})\s*(?:\[ *\d+%\])?")
 _FAILED = re.compile(
     (
@@ -87,14 +80,14 @@ _TITLE = re.compile(
 )
 _SECTION = re.compile(r"([=⎯-])\1{2,} .{1,200} \1{3,}$|={10,}$|-{20,}$")
 _TITLE_LENGTH = 300
-_RUNNING_OFF = 60  # lines of one failure that are shown together
+_RUNNING_OFF = 60  # lines of one failure shown together
 _CONTINUED = 12  # lines that belong to a warning
 _USUAL = 5  # lines of a form that is not part of any failure
 _INTRODUCES = re.compile(r":\s*$|^# \S")
-_HEADING = 60  # lines above, in which what a line stands under is looked for
-_ALIKE = 4  # lines of one form in a row, beyond which those of a failure are left out
+_HEADING = 60  # lines above that are searched for a heading
+_ALIKE = 4  # consecutive lines of one form in a failure; further ones are left out
 
-_EACH = 3  # failures of one form that are shown before others are
+_EACH = 3  # failures of one form shown before others are
 _REPEATED = 0.5  # how much less each further failure of the same form is worth
 _MOST_LESS = 9.0
 _ABOVE = 0.1
@@ -102,21 +95,21 @@ _TITLED = 3.0  # how much more the title of a report is worth than the rest of i
 
 
 class FailureLines(NamedTuple):
-    """A failure or a warning and the lines that belong to it."""
+    """A failure or a warning with the lines that belong to it."""
 
     first: int
     end: int
     worth: float
     form: str
-    """Of its first line."""
+    """The form of its first line."""
     is_report: bool
-    """Has it a title of its own, as a failed test has?"""
+    """True if it has a title of its own, as a failed test has."""
     heading: int | None
-    """The line that it stands under: the file it is in, the suite it is part of."""
+    """The line it is under: its file or its suite."""
 
 
 def alarms(lines: Sequence[str]) -> dict[int, float]:
-    """Lines that report that something went wrong, or might, with how bad it is."""
+    """Lines that report a failure or a warning, with their worth."""
     lowered = [line[:_LOOKED_AT].lower() for line in lines]
     whole = "\n".join(lowered)
     signs = [sign for sign in _SIGNS if sign in whole]
@@ -134,12 +127,12 @@ def is_trouble(line: str) -> bool:
 
 
 def matters(line: str) -> bool:
-    """Does it report an error or a warning?"""
+    """True if the line reports an error or a warning."""
     return _alarm(line[:_LOOKED_AT].lower()) > 0
 
 
 def passes(line: str) -> int:
-    """How many tests a line says to have passed; nothing where it also says that some did not."""
+    """Number of tests that a line reports as passed; 0 if it also reports failures."""
     text = line[:_TITLE_LENGTH]
     if not any(sign in text for sign in _PASS_SIGNS):
         return 0
@@ -152,8 +145,8 @@ def passes(line: str) -> int:
 
 
 def failures(lines: Sequence[str], line_forms: Sequence[str]) -> Iterator[FailureLines]:
-    """Each failure and each warning, in order; none is part of another. `line_forms`: the form of
-    each line."""
+    """Each failure and each warning, in order, without overlaps. `line_forms` has the form of each
+    line."""
     bad = alarms(lines)
     if not bad and not any(_TITLE.match(line, 0, _TITLE_LENGTH) for line in lines):
         return
@@ -176,8 +169,7 @@ def failures(lines: Sequence[str], line_forms: Sequence[str]) -> Iterator[Failur
 
 
 def pieces(failure: FailureLines, line_forms: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The lines of a failure without the long runs in it that are all of one form, as frames of a
-    stack are."""
+    """The lines of a failure without long runs of one form, such as stack frames."""
     start, alike = failure.first, 0
     for index in range(failure.first + 1, failure.end):
         alike = alike + 1 if line_forms[index] and line_forms[index] == line_forms[index - 1] else 0
@@ -189,21 +181,21 @@ def pieces(failure: FailureLines, line_forms: Sequence[str]) -> Iterator[tuple[i
         yield start, failure.end
 
 
-def reported(
+def failure_spans(
     body: Body,
     line_forms: Sequence[str],
     found: Iterable[FailureLines],
     further: float = Worth.OUTLINE,
 ) -> Iterator[LineSpan]:
-    """Every failure and warning of a form of its own; more of the same form come after all that is
-    new.
+    """Spans for every failure and warning; repeated forms are worth less than new ones.
 
-    `further`: what more failures of a form are worth that was shown a few times."""
+    `further` is the worth of failures whose form was already shown a few times.
+    """
     seen: Counter[str] = Counter()
     for failure in found:
         times = seen[failure.form]
         seen[failure.form] += 1
-        worth = _graded(failure, times, further)
+        worth = _worth_of(failure, times, further)
         if failure.heading is not None:
             yield body.span(failure.heading, failure.heading + 1, worth + _ABOVE)
         if failure.is_report:
@@ -212,7 +204,7 @@ def reported(
             yield body.span(first, end, worth, least=1)
 
 
-def _graded(failure: FailureLines, times: int, further: float) -> float:
+def _worth_of(failure: FailureLines, times: int, further: float) -> float:
     less = min(_MOST_LESS, _REPEATED * times)
     if failure.is_report or times < _EACH:
         return failure.worth - less
@@ -220,7 +212,7 @@ def _graded(failure: FailureLines, times: int, further: float) -> float:
 
 
 class _Text(NamedTuple):
-    """A text in which failures are looked for."""
+    """A text that is searched for failures."""
 
     lines: Sequence[str]
     bad: dict[int, float]
@@ -228,8 +220,8 @@ class _Text(NamedTuple):
     counts: Counter[str]
 
     def report_end(self, first: int) -> int:
-        """A report ends with the next one, a new section, a pass, or what stands further left
-        behind an empty line."""
+        """End of a report: the next report, a new section, a pass, or a line further left after an
+        empty one."""
         lines, end = self.lines, first + 1
         left = _indent(lines[first])
         while end < len(lines) and end - first < _RUNNING_OFF and not self._is_other(end, left):
@@ -239,8 +231,8 @@ class _Text(NamedTuple):
         return _without_blanks(lines, first, end)
 
     def paragraph_end(self, first: int, worth: float) -> int:
-        """Without a title, it ends with an empty line too, and with the next one. A warning has
-        what is indented below it."""
+        """End of a failure without a title: also an empty line or the next failure. A warning
+        includes what is indented below it."""
         lines, end = self.lines, first + 1
         left = _indent(lines[first])
         most = _RUNNING_OFF if worth == Worth.FAILURE else _CONTINUED
@@ -257,7 +249,8 @@ class _Text(NamedTuple):
         return end
 
     def heading(self, index: int) -> int | None:
-        """What an indented line stands under; of others, the line above that introduces it."""
+        """The line that an indented line is under; for others, the line above that introduces
+        it."""
         lines, left = self.lines, _indent(self.lines[index])
         if not left:
             introduced = index > 0 and _INTRODUCES.search(lines[index - 1][-_TITLE_LENGTH:])
@@ -270,7 +263,7 @@ class _Text(NamedTuple):
         return None
 
     def _is_other(self, index: int, left: int) -> bool:
-        """Is this line no part of what stands above it?"""
+        """True if this line is not part of what is above it."""
         line = self.lines[index]
         if (
             _TITLE.match(line, 0, _TITLE_LENGTH)
@@ -287,7 +280,7 @@ class _Text(NamedTuple):
 
 
 def _traceback_end(lines: Sequence[str], first: int) -> int:
-    """A traceback ends with the first line that is not indented: the exception itself."""
+    """End of a traceback, after its first unindented line: the exception itself."""
     end = first + 1
     while (
         end < len(lines)
@@ -309,7 +302,7 @@ def _indent(line: str) -> int:
 
 
 def _alarm(line: str) -> float:
-    said = _NONE.sub("", line)
-    if _TROUBLE.search(said):
+    text = _NONE.sub("", line)
+    if _TROUBLE.search(text):
         return Worth.FAILURE
-    return Worth.WARNING if _CAUTION.search(said) else 0.0
+    return Worth.WARNING if _CAUTION.search(text) else 0.0

@@ -1,4 +1,4 @@
-"""The part of a text that was asked for, within a budget of tokens, and what to ask for next.
+"""Cuts the requested part out of a text within a token budget, and names what to request next.
 Pure."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ __all__ = ["Count", "Cut", "cut"]
 
 
 def cut(text: str, how: Slice, room: int, count: Count) -> Cut:  # noqa: PLR0911 - one case a way
-    """What was asked for, never larger than `room` tokens by `count`. An empty text says in its
-    note what to ask instead."""
+    """The requested part, never larger than `room` tokens by `count`. If its text is empty, the
+    note says what to request instead."""
     match how:
         case Lines():
             return by_lines(text, how.spans, room, count)

@@ -1,5 +1,5 @@
-"""Values of a JSON text by a path: `$.a.b[3]`, `[*]`, `[1:5]`, `['key']`, `..name`; and rows of a
-table or elements of an array by their numbers. What comes back is as it was written."""
+"""Values of a JSON text by path: `$.a.b[3]`, `[*]`, `[1:5]`, `['key']`, `..name`; and rows of a
+table or elements of an array by number. Values are returned as written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from itertools import islice
 import msgspec
 
 from hotset.nouns.retrieval import Span
-from hotset.window.slice.fit import Count, Cut, clipped, fits, fitting, tokens
-from hotset.window.slice.lines import by_lines, merged, rest_of, span_name
+from hotset.window.slice.fit import Count, Cut, clip_to_tokens, count_fitting, fits, tokens
+from hotset.window.slice.lines import by_lines, merge_spans, rest_of, span_name
 
 _STEP = re.compile(
     r"""(?P<deep>\.\.)?(?:
@@ -27,14 +27,14 @@ _STEP = re.compile(
 _SLICE = re.compile(r"\[\s*(?:\*|(?P<first>\d{1,15})?\s*:\s*(?P<last>\d{1,15})?)\s*\]|\.\*")
 _INDEX = re.compile(r"\[(\d+)\]")
 _DEEPEST = 64
-_MOST_VALUES = 1000  # what a path may find: about as many as fit into the largest answer
+_MOST_VALUES = 1000  # found by one path: about as many as fit into the largest answer
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
     name: str | None = None
     bounds: tuple[int | None, int | None] | None = None
-    """Of a slice of an array; (None, None) is all of it, and all members of an object."""
+    """A slice of an array; (None, None) is all of it, or all members of an object."""
     index: int | None = None
     deep: bool = False
     """At any depth below."""
@@ -47,7 +47,7 @@ class _Value:
 
 
 class _NoSuchPath(Exception):
-    """Says what is there instead."""
+    """The path matches nothing; the message names what is there instead."""
 
 
 def by_path(text: str, path: str, room: int, count: Count) -> Cut:
@@ -115,7 +115,7 @@ def _walk(root: _Value, steps: Sequence[_Step]) -> list[_Value]:
 
 
 def _below(value: _Value, step: _Step, depth: int = 0) -> Iterator[_Value]:
-    """A value and all below it, as far as what is looked for can be there."""
+    """A value and everything below it that can contain the wanted name."""
     if step.name is not None and step.name.encode("utf-8", "replace") not in value.raw:
         return
     yield value
@@ -128,10 +128,10 @@ def _follow(value: _Value, step: _Step) -> Iterator[_Value]:
     inside = fields(value.raw)
     if inside is not None:
         if step.name is not None and step.name in inside:
-            yield _Value(f"{value.path}{_written(step.name)}", inside[step.name])
+            yield _Value(f"{value.path}{_member_path(step.name)}", inside[step.name])
         elif step.bounds is not None:
             members = list(inside.items())[slice(*step.bounds)]
-            yield from (_Value(f"{value.path}{_written(name)}", raw) for name, raw in members)
+            yield from (_Value(f"{value.path}{_member_path(name)}", raw) for name, raw in members)
         return
     several = elements(value.raw)
     if several is None:
@@ -145,12 +145,12 @@ def _follow(value: _Value, step: _Step) -> Iterator[_Value]:
         yield from (_Value(f"{value.path}[{at}]", several[at]) for at in range(first, last))
 
 
-def _written(name: str) -> str:
+def _member_path(name: str) -> str:
     return f".{name}" if re.fullmatch(r"[^\W\d][\w-]*", name) else f"['{name}']"
 
 
 def _no_such_value(values: Sequence[_Value], step: _Step) -> str:
-    """What stands there instead of what was asked for."""
+    """An error that names what is there instead."""
     at = values[0]
     wanted = step.name if step.name is not None else "such element"
     inside = fields(at.raw)
@@ -179,7 +179,7 @@ def _cut_one(text: str, value: _Value, room: int, count: Count) -> Cut:
     inside = fields(value.raw)
     if inside is not None:
         return _cut_members(value.path, inside, room, count)
-    part = clipped(raw, room, count)
+    part = clip_to_tokens(raw, room, count)
     note = (
         f"{value.path}: first {len(part):,} of {len(raw):,} characters; rest: "
         f"{rest_of(text, raw, len(part))}"
@@ -189,7 +189,7 @@ def _cut_one(text: str, value: _Value, room: int, count: Count) -> Cut:
 
 def _cut_several(values: Sequence[_Value], path: str, room: int, count: Count) -> Cut:
     lines = [f"{value.path}: {value.raw.decode('utf-8', 'replace')}\n" for value in values]
-    kept = fitting(lines, room, count)
+    kept = count_fitting(lines, room, count)
     many = f"{len(lines):,}{'' if len(lines) < _MOST_VALUES else ' or more'}"
     if kept == len(lines):
         return Cut(
@@ -198,7 +198,7 @@ def _cut_several(values: Sequence[_Value], path: str, room: int, count: Count) -
             note=f"{many} values",
         )
     if kept == 0:
-        part = clipped(lines[0], room, count)
+        part = clip_to_tokens(lines[0], room, count)
         note = (
             f"first {len(part):,} characters of the first of {many} values; all: "
             f'path="{values[0].path}"'
@@ -210,8 +210,8 @@ def _cut_several(values: Sequence[_Value], path: str, room: int, count: Count) -
 
 
 def _from(path: str, values: Sequence[_Value], kept: int) -> str:
-    """The path that goes on behind the first values: its only slice from there on; the next value
-    where it has several."""
+    """The path that continues after the first values: its only slice from there on, or the next
+    value if it has several slices."""
     slices = list(_SLICE.finditer(path))
     if len(slices) != 1 or ".." in path:
         return values[kept].path
@@ -233,9 +233,9 @@ def _cut_members(path: str, inside: dict[str, bytes], room: int, count: Count) -
     for name, raw in inside.items():
         text = raw.decode("utf-8", "replace")
         whole = fits(text, share, count)
-        lines.append(f"{path}{_written(name)}: {text if whole else f'({shape(raw)})'}\n")
-    kept = fitting(lines, room, count)
-    first = f"{path}{_written(next(iter(inside)))}"
+        lines.append(f"{path}{_member_path(name)}: {text if whole else f'({shape(raw)})'}\n")
+    kept = count_fitting(lines, room, count)
+    first = f"{path}{_member_path(next(iter(inside)))}"
     note = f'{path}: {kept:,} of {len(lines):,} members, large ones by shape; one: path="{first}"'
     if kept < len(lines):
         note += f', more: path="{path}[{kept}:]"'
@@ -243,10 +243,10 @@ def _cut_members(path: str, inside: dict[str, bytes], room: int, count: Count) -
 
 
 _RULE = re.compile(r"(?=.*(?:--|==))[\s|+:=-]+")
-"""The line below a header: of Markdown, of psql, of a box of dashes."""
+"""The line below a table header: Markdown, psql, or a box of dashes."""
 
-_HEADER = 6  # lines in which a header ends
-_LONGEST_ROW = 50  # lines: beyond that a quote was only a quote
+_HEADER = 6  # lines within which a header ends
+_LONGEST_ROW = 50  # lines: beyond that an open quote is taken as a plain character
 _CELLS = re.compile(r"[,\t;|]")
 
 
@@ -255,7 +255,9 @@ def by_rows(text: str, spans: Sequence[Span], room: int, count: Count) -> Cut:
     if table is None:
         return by_lines(text, spans, room, count)
     header, rows = table
-    wanted = [at for first, last in merged(spans) for at in range(first, min(last, len(rows)) + 1)]
+    wanted = [
+        at for first, last in merge_spans(spans) for at in range(first, min(last, len(rows)) + 1)
+    ]
     if not wanted:
         return Cut("", whole=False, note=f"no such rows; it has 1-{len(rows):,}")
     return _cut_rows(header, rows, wanted, room, count, text=text)
@@ -266,13 +268,13 @@ def _cut_rows(
 ) -> Cut:
     left = room - tokens(header, count)
     pieces = [f"{rows[at - 1]}\n" for at in wanted]
-    kept = fitting(pieces, left, count) if left > 0 else 0
+    kept = count_fitting(pieces, left, count) if left > 0 else 0
     while kept and tokens(header + "".join(pieces[:kept]), count) > room:
         kept -= 1
     total = f"of {len(rows):,}"
     if kept == 0:
         row = rows[wanted[0] - 1]
-        part = clipped(row, room, count)
+        part = clip_to_tokens(row, room, count)
         note = f"first {len(part):,} of {len(row):,} characters of row {wanted[0]} {total}"
         return Cut(part, whole=False, note=f"{note}; rest: {rest_of(text, row, len(part))}")
     note = f"row{'' if kept == 1 else 's'} {_row_numbers(wanted[:kept])} {total}"
@@ -284,7 +286,7 @@ def _cut_rows(
 
 
 def _row_numbers(rows: Sequence[int]) -> str:
-    return ",".join(span_name(*span) for span in merged((at, at) for at in rows))
+    return ",".join(span_name(*span) for span in merge_spans((at, at) for at in rows))
 
 
 def _array(text: str) -> tuple[str, list[str]] | None:
@@ -301,7 +303,7 @@ def _array(text: str) -> tuple[str, list[str]] | None:
 
 
 def _table(text: str) -> tuple[str, list[str]] | None:
-    """Rows below a header of as many cells; a row whose quotes are open goes on in the next
+    """Header and rows with at least as many cells; a row with an open quote continues on the next
     line."""
     every = text.split("\n")
     rule = next(
@@ -345,41 +347,41 @@ Elements = list[bytes]
 
 
 def find_json(text: str) -> bytes | None:
-    """The JSON that a text is, or holds behind a heading; JSON lines are an array. None where there
-    is none."""
+    """The JSON that a text is, or contains after a heading; JSON lines become an array. None if
+    there is none."""
     stripped = text.strip()
     whole = stripped.encode("utf-8", "replace")
-    if stripped[:1] in ("{", "[") and _reads(whole):
+    if stripped[:1] in ("{", "[") and _is_json(whole):
         return whole
     rows = [line for line in stripped.split("\n") if line.strip()]
     if len(rows) > 1 and all(row.lstrip()[:1] in ("{", "[") for row in rows):
         each = [row.strip().encode("utf-8", "replace") for row in rows]
-        if all(map(_reads, each)):
+        if all(map(_is_json, each)):
             return b"[" + b",".join(each) + b"]"
     begins = _BEGINS.search(stripped)
     ends = max(stripped.rfind("}"), stripped.rfind("]"))
     if begins and begins.end() <= ends:
         inner = stripped[begins.start() : ends + 1].encode("utf-8", "replace")
-        return inner if _reads(inner) else None
+        return inner if _is_json(inner) else None
     return None
 
 
 def fields(value: bytes) -> Fields | None:
-    """An object's members; None where it is no object."""
+    """An object's members; None if it is no object."""
     if not value.lstrip().startswith(b"{"):
         return None
     return {name: bytes(raw) for name, raw in _OBJECT.decode(value).items()}
 
 
 def elements(value: bytes) -> Elements | None:
-    """An array's elements; None where it is no array."""
+    """An array's elements; None if it is no array."""
     if not value.lstrip().startswith(b"["):
         return None
     return [bytes(raw) for raw in _ARRAY.decode(value)]
 
 
 def shape(value: bytes) -> str:
-    """What a value is, in a few words."""
+    """A short description of a value."""
     inside = fields(value)
     if inside is not None:
         return f"object with {len(inside):,} keys"
@@ -388,13 +390,13 @@ def shape(value: bytes) -> str:
 
 
 def name_list(of: Sequence[str], most: int = 20) -> str:
-    """The first few names, as a list to choose from."""
+    """The first `most` names and the number of the others."""
     return ", ".join(name[:60] for name in of[:most]) + (
         f" and {len(of) - most:,} more" if len(of) > most else ""
     )
 
 
-def _reads(value: bytes) -> bool:
+def _is_json(value: bytes) -> bool:
     try:
         _ANY.decode(value)
     except (ValueError, RecursionError):

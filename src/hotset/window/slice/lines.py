@@ -1,7 +1,7 @@
-"""Lines of a text, verbatim, with their numbers: what every other way but JSON comes down to.
+"""Lines of a text, verbatim, with their numbers: the basis of every slice except JSON.
 
-What fits is chosen line by line, and within a very long line piece by piece: what was cut goes on
-where it ended. Lines and pieces are counted together as units, with names such as `12` and `13.5`.
+What fits is chosen line by line, and within a very long line piece by piece, so that a cut can
+continue where it ended. Lines and pieces are counted together as units, named `12` and `13.5`.
 """
 
 from __future__ import annotations
@@ -14,16 +14,24 @@ from itertools import accumulate, pairwise
 
 from hotset.nouns.retrieval import Pieces, Span
 from hotset.window.pieces import LONG, PIECE, lines_of, pieces_of
-from hotset.window.slice.fit import MOST_CHARS, Count, Cut, clipped, fits, fitting, tokens
+from hotset.window.slice.fit import (
+    MOST_CHARS,
+    Count,
+    Cut,
+    clip_to_tokens,
+    count_fitting,
+    fits,
+    tokens,
+)
 
 _GAP = "...\n"
-_SPANS_TOLD = 6
+_SPANS_LISTED = 6
 _HEADING = 12  # lines that a tool may put above a file
-_BESIDES = 200  # tokens of an answer beside what it brings back
+_BESIDES = 200  # tokens of an answer beside its content
 
 
 class Text:
-    """A text by its lines. Lines end at a line feed; everything else is part of them."""
+    """A text by its lines. Lines end at a line feed only."""
 
     def __init__(self, text: str) -> None:
         self.lines = lines_of(text)
@@ -41,20 +49,20 @@ class Text:
 
     @property
     def bare(self) -> Sequence[str]:
-        """Without the numbers that the text carries itself."""
+        """The lines without the numbers that the text itself carries."""
         return self.own.bare if self.own else self.lines
 
-    def numbered(self, at: int) -> str:
-        """The line, from 1, with a number: its own where the text has numbers."""
+    def number_line(self, at: int) -> str:
+        """The line, from 1, with a number: its own if the text has numbers."""
         line = self.lines[at - 1]
         return f"{line}\n" if self.own or len(self.lines) == 1 else f"{at}\t{line}\n"
 
-    def found(self, first: int, last: int) -> Span | None:
-        """The lines that are meant by these numbers.
+    def resolve_lines(self, first: int, last: int) -> Span | None:
+        """The lines that these numbers refer to.
 
-        Numbers count the lines, as the marks of an excerpt do. Where a text carries numbers of its
-        own, a reader may mean those: both are shown where they are a few lines apart (a heading
-        above a file), and its own where nothing else can be meant.
+        Numbers count lines, as the marks of an excerpt do. If a text carries its own numbers, they
+        may be meant instead: both are shown if they are a few lines apart (a heading above a file),
+        and its own if nothing else matches.
         """
         counted = (first, min(last, len(self))) if first <= len(self) else None
         own = self.own.places(first, last) if self.own else None
@@ -65,14 +73,14 @@ class Text:
 
 
 def from_the_start(text: str, room: int, count: Count) -> Cut:
-    """All of it, byte for byte; otherwise its first lines."""
+    """The whole text, byte for byte, if it fits; otherwise its first lines."""
     if fits(text, room, count):
         return Cut(text, whole=True, note="")
     by_line = Text(text)
     units = by_line.units
     _, last = units.of_lines((1, len(by_line)))
-    first = list(_bounded(map(units.text, range(1, last + 1)), room * MOST_CHARS))
-    shown = fitting(first, room, count)
+    first = list(_take_chars(map(units.text, range(1, last + 1)), room * MOST_CHARS))
+    shown = count_fitting(first, room, count)
     if shown == 0:
         return _part_of_unit(by_line, 1, room, count)
     more = (
@@ -90,21 +98,21 @@ def from_the_start(text: str, room: int, count: Count) -> Cut:
 def by_lines(text: str, spans: Sequence[Span | Pieces], room: int, count: Count) -> Cut:
     """The lines, or pieces of lines, with these numbers."""
     by_line = Text(text)
-    found = merged(span for asked in spans if (span := _units_meant(by_line, asked)))
+    found = merge_spans(span for asked in spans if (span := _resolve_units(by_line, asked)))
     if not found:
         return Cut("", whole=False, note=f"no such lines; {_what_there_is(by_line)}")
     return _cut_units(by_line, found, room, count)
 
 
 def show(text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
-    """These lines, in this order, as many as fit. `what` tells in the note what they are; spans do
-    not overlap."""
+    """As many of these lines as fit, in this order. `what` describes them in the note; spans do not
+    overlap."""
     return _cut_units(text, [text.units.of_lines(span) for span in spans], room, count, what=what)
 
 
 def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, what: str = "") -> Cut:
-    """Parts of a text, by their characters: the lines they stand in, or, where one of these is
-    long, the parts alone."""
+    """Parts of a text by character span: their whole lines, or the parts alone if one of the lines
+    is long."""
     by_line = Text(text)
     units = by_line.units
     lines = [
@@ -113,19 +121,19 @@ def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, wha
     if all(
         len(by_line.lines[at - 1]) <= LONG for first, last in lines for at in range(first, last + 1)
     ):
-        return show(by_line, merged(lines, within=0), room, count, what=what)
+        return show(by_line, merge_spans(lines, within=0), room, count, what=what)
     parts = [f"{text[start:end]}\n" for start, end in spans]
-    kept = fitting(parts, room, count)
+    kept = count_fitting(parts, room, count)
     shown = [(units.at(start), units.at(end - 1)) for start, end in spans]
     if kept:
-        note = what + _what_is_here(by_line, merged(shown[:kept], within=0))
+        note = what + _what_is_here(by_line, merge_spans(shown[:kept], within=0))
         note += (
-            f'; more: lines="{_spans_to_ask(units, merged(shown[kept:]))}"'
+            f'; more: lines="{_spans_to_ask(units, merge_spans(shown[kept:]))}"'
             if kept < len(spans)
             else ""
         )
         return Cut("".join(parts[:kept]).removesuffix("\n"), whole=kept == len(spans), note=note)
-    part = clipped(parts[0], room, count)
+    part = clip_to_tokens(parts[0], room, count)
     note = (
         f"{what}first {len(part):,} of {len(parts[0]) - 1:,} characters; rest: "
         f"{_rest(text, spans[0], len(part))}"
@@ -134,7 +142,8 @@ def show_parts(text: str, spans: Sequence[Span], room: int, count: Count, *, wha
 
 
 def rest_of(text: str, value: str, shown: int) -> str:
-    """The argument for what stands behind the first `shown` characters of a part of the text."""
+    """The argument that requests what follows the first `shown` characters of a part of the
+    text."""
     at = text.find(value)
     return "regex" if at < 0 else _rest(text, (at, at + len(value)), shown)
 
@@ -144,8 +153,8 @@ def _rest(text: str, span: Span, shown: int) -> str:
     return f'lines="{units.span_name((units.at(span[0] + shown), units.at(span[1] - 1)))}"'
 
 
-def merged(spans: Iterable[Span], within: int = 1) -> list[Span]:
-    """In order, those that touch (or stand `within` lines of each other) made one."""
+def merge_spans(spans: Iterable[Span], within: int = 1) -> list[Span]:
+    """The spans in order, those that touch (or are `within` lines of each other) joined."""
     together: list[Span] = []
     for first, last in sorted(spans):
         if together and first <= together[-1][1] + within:
@@ -155,54 +164,53 @@ def merged(spans: Iterable[Span], within: int = 1) -> list[Span]:
     return together
 
 
-def _units_meant(text: Text, asked: Span | Pieces) -> Span | None:
-    """As units."""
+def _resolve_units(text: Text, asked: Span | Pieces) -> Span | None:
+    """The requested lines or pieces as units; None if there are none."""
     if isinstance(asked, Pieces):
         return text.units.of_pieces(asked)
-    found = text.found(*asked)
+    found = text.resolve_lines(*asked)
     return None if found is None else text.units.of_lines(found)
 
 
 def _cut_units(
     text: Text, spans: Sequence[Span], room: int, count: Count, *, what: str = ""
 ) -> Cut:
-    """Units, as many as fit."""
-    pieces = list(_bounded(_pieces(text, spans), room * MOST_CHARS))
-    kept = fitting(pieces, room, count)
+    """As many of these units as fit."""
+    pieces = list(_take_chars(_pieces(text, spans), room * MOST_CHARS))
+    kept = count_fitting(pieces, room, count)
     if kept == 0:
         return _part_of_unit(text, spans[0][0], room, count)
-    left = _left(spans, kept)
-    note = what + _what_is_here(text, _kept(spans, kept))
+    left = _spans_left(spans, kept)
+    note = what + _what_is_here(text, _spans_kept(spans, kept))
     if left:
         note += f'; more: lines="{_spans_to_ask(text.units, left)}"'
     return Cut("".join(pieces[:kept]).removesuffix("\n"), whole=not left, note=note)
 
 
 def _pieces(text: Text, spans: Sequence[Span]) -> Iterator[str]:
-    """Each unit, with a number where a line or a span begins, and a mark before it where something
-    was left out."""
+    """Each unit, with a number where a line or a span begins, and a mark before it after a gap."""
     units = text.units
     before = 0
     for first, last in spans:
         for unit in range(first, last + 1):
             apart = before and unit > before + 1
             gap = ("" if units.ends_line(before) else "\n") + _GAP if apart else ""
-            yield gap + _numbered(text, unit, begins=unit == first)
+            yield gap + _number_unit(text, unit, begins=unit == first)
             before = unit
 
 
-def _numbered(text: Text, unit: int, *, begins: bool) -> str:
+def _number_unit(text: Text, unit: int, *, begins: bool) -> str:
     line, piece = text.units.place(unit)
     if piece == 1 and text.units.ends_line(unit):
-        return text.numbered(line)
+        return text.number_line(line)
     unnumbered = len(text) == 1 or not (begins or piece == 1) or (piece == 1 and text.own)
     return (
         text.units.text(unit) if unnumbered else f"{text.units.name(unit)}\t{text.units.text(unit)}"
     )
 
 
-def _bounded(pieces: Iterable[str], most: int) -> Iterator[str]:
-    """`most` characters and no more could fit."""
+def _take_chars(pieces: Iterable[str], most: int) -> Iterator[str]:
+    """The pieces up to `most` characters: no more could fit."""
     for piece in pieces:
         yield piece
         most -= len(piece)
@@ -210,8 +218,8 @@ def _bounded(pieces: Iterable[str], most: int) -> Iterator[str]:
             return
 
 
-def _kept(spans: Sequence[Span], kept: int) -> list[Span]:
-    """The part of the spans that the first `kept` lines are."""
+def _spans_kept(spans: Sequence[Span], kept: int) -> list[Span]:
+    """The spans covered by the first `kept` lines."""
     shown = []
     for first, last in spans:
         if kept <= 0:
@@ -221,7 +229,7 @@ def _kept(spans: Sequence[Span], kept: int) -> list[Span]:
     return shown
 
 
-def _left(spans: Sequence[Span], kept: int) -> list[Span]:
+def _spans_left(spans: Sequence[Span], kept: int) -> list[Span]:
     left = []
     for first, last in spans:
         if first + kept <= last:
@@ -231,7 +239,7 @@ def _left(spans: Sequence[Span], kept: int) -> list[Span]:
 
 
 def _what_is_here(text: Text, spans: Sequence[Span]) -> str:
-    """`lines 5-6,400-401 of 412`, with how long lines are counted where a part of one is there."""
+    """`lines 5-6,400-401 of 412`, with the numbering of a long line if only part of it is there."""
     counting = text.units.counting(spans)
     one = len(spans) == 1 and spans[0][0] == spans[0][1]
     return (
@@ -252,25 +260,26 @@ def _what_there_is(text: Text) -> str:
 
 
 def _span_names(units: Units, spans: Sequence[Span]) -> str:
-    some = ",".join(units.span_name(span) for span in spans[:_SPANS_TOLD])
-    more = len(spans) - _SPANS_TOLD
+    some = ",".join(units.span_name(span) for span in spans[:_SPANS_LISTED])
+    more = len(spans) - _SPANS_LISTED
     return f"{some} and {more} more place{'s' if more > 1 else ''}" if more > 0 else some
 
 
 def _spans_to_ask(units: Units, spans: Sequence[Span]) -> str:
-    """What to ask with for all of them; the last ones together, where they are many."""
+    """The argument that requests all these spans; the last ones are joined if there are many."""
     some = (
         spans
-        if len(spans) <= _SPANS_TOLD
-        else [*spans[: _SPANS_TOLD - 1], (spans[_SPANS_TOLD - 1][0], spans[-1][1])]
+        if len(spans) <= _SPANS_LISTED
+        else [*spans[: _SPANS_LISTED - 1], (spans[_SPANS_LISTED - 1][0], spans[-1][1])]
     )
     return ",".join(units.span_name(span) for span in some)
 
 
 def _part_of_unit(text: Text, unit: int, room: int, count: Count) -> Cut:
-    """What is too large for an answer of this size comes whole in a larger one."""
-    shown = _numbered(text, unit, begins=True).removesuffix("\n")
-    part = clipped(shown, room, count)
+    """The beginning of a unit too large for this answer, with the size that would hold all of
+    it."""
+    shown = _number_unit(text, unit, begins=True).removesuffix("\n")
+    part = clip_to_tokens(shown, room, count)
     name = text.units.name(unit)
     enough = tokens(shown, count) + _BESIDES
     note = f"first {len(part):,} of {len(shown):,} characters of line {name} of {len(text):,}"
@@ -278,18 +287,18 @@ def _part_of_unit(text: Text, unit: int, room: int, count: Count) -> Cut:
 
 
 class Units:
-    """Each line is a unit, or several where it is long."""
+    """The units of a text: one per line, several for a long line."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._ends = list(accumulate(map(pieces_of, lines), initial=0))
-        """The last unit of each line, behind a 0."""
+        """The last unit of each line, after a leading 0."""
 
     def of_lines(self, span: Span) -> Span:
         return self._ends[span[0] - 1] + 1, self._ends[span[1]]
 
     def of_pieces(self, asked: Pieces) -> Span | None:
-        """None where it begins behind the end."""
+        """None if it begins after the end."""
         (line, piece), (last_line, last) = asked.first, asked.last
         if not 1 <= line < len(self._ends) or piece > self._count(line):
             return None
@@ -299,7 +308,7 @@ class Units:
         return first, max(first, self._ends[last_line - 1] + min(last, self._count(last_line)))
 
     def text(self, unit: int) -> str:
-        """Verbatim; with the line's end behind the last of a line."""
+        """Verbatim; the last unit of a line includes the line feed."""
         line, piece = self.place(unit)
         if self._count(line) == 1:
             return f"{self._lines[line - 1]}\n"
@@ -308,7 +317,7 @@ class Units:
         )
 
     def place(self, unit: int) -> Span:
-        """Its line, and which of the line's pieces it is."""
+        """Its line, and its piece number in that line."""
         line = bisect_right(self._ends, unit - 1)
         return line, unit - self._ends[line - 1]
 
@@ -320,7 +329,7 @@ class Units:
         return f"{line}.{piece}" if self._count(line) > 1 else f"{line}"
 
     def span_name(self, span: Span) -> str:
-        """By name, whole lines by their numbers alone: `12-14`, `13.5-13.9`, `12-13.4`."""
+        """The name of a span, whole lines by number alone: `12-14`, `13.5-13.9`, `12-13.4`."""
         (line, piece), (last_line, _) = map(self.place, span)
         if line == last_line and span != self.of_lines((line, line)):
             return span_name(self.name(span[0]), self.name(span[1]))
@@ -328,7 +337,7 @@ class Units:
         return span_name(first, f"{last_line}" if self.ends_line(span[1]) else self.name(span[1]))
 
     def counting(self, spans: Sequence[Span]) -> str:
-        """How long lines are counted, where a part of one stands at an end of these."""
+        """Describes the pieces of a long line if these spans begin or end inside it."""
         ends = {unit for span in spans for unit in span}
         parted = [
             line
@@ -343,14 +352,14 @@ class Units:
         )
 
     def at(self, offset: int) -> int:
-        """The unit in which this character of the text stands."""
+        """The unit that contains this character of the text."""
         line = min(bisect_right(self._offsets, offset), len(self._lines))
         piece = (offset - self._offsets[line - 1]) // PIECE + 1
         return self._ends[line - 1] + min(piece, self._count(line))
 
     @cached_property
     def _offsets(self) -> list[int]:
-        """Where each line begins."""
+        """The offset of each line."""
         return list(accumulate((len(line) + 1 for line in self._lines), initial=0))
 
     def _count(self, line: int) -> int:
@@ -367,12 +376,12 @@ _STYLES = (
     re.compile(r"\s{0,8}L?(\d{1,7}): ?"),
     re.compile(r"\s{0,8}(\d{1,7}) ?[|│] ?"),
 )
-_STYLE_SAMPLE = 60  # lines from which the style is told
-_NUMBERED_SHARE = 0.8  # of them must fit: a heading above and a remark below carry no number
+_STYLE_SAMPLE = 60  # lines examined for the style
+_NUMBERED_SHARE = 0.8  # of them must match: a heading above and a remark below have no number
 
 
 class Numbering:
-    """Where each line number stands, and each line without it."""
+    """The line numbers that a text carries, and its lines without them."""
 
     def __init__(self, lines: Sequence[str], style: re.Pattern[str]) -> None:
         self.numbers: list[int | None] = []
@@ -383,8 +392,7 @@ class Numbering:
             self.bare.append(line[found.end() :] if found else line)
 
     def places(self, first: int, last: int) -> tuple[int, int] | None:
-        """The lines, from 1, that carry the numbers `first` to `last`; None where there are
-        none."""
+        """The lines, from 1, that carry the numbers `first` to `last`; None if there are none."""
         inside = [
             at
             for at, number in enumerate(self.numbers, 1)
@@ -394,8 +402,8 @@ class Numbering:
 
 
 def own_numbers(lines: Sequence[str]) -> Numbering | None:
-    """The numbering of a text that has one: most lines carry a number, and each is one more than
-    that before it."""
+    """The numbering of a text whose lines mostly carry consecutive numbers; None for other
+    texts."""
     head = [line for line in lines[:_STYLE_SAMPLE] if line.strip()]
     for style in _STYLES:
         found = [int(match[1]) for match in map(style.match, head) if match]

@@ -1,6 +1,6 @@
 """Parts of a text around the matches of a pattern, or closest to a question.
 
-Patterns run on RE2: none can take more than time linear in the text.
+Patterns run on RE2: matching takes time linear in the text.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import re2
 
 from hotset.nouns.retrieval import Span
 from hotset.text.outline import definition_around
-from hotset.text.terms import Term, ranked, terms
+from hotset.text.terms import Term, rank_blocks, terms
 from hotset.window.pieces import LONG, PIECE
-from hotset.window.slice.fit import Count, Cut, clipped, fitting, tokens
-from hotset.window.slice.lines import Text, Units, merged, show, span_name
+from hotset.window.slice.fit import Count, Cut, clip_to_tokens, count_fitting, tokens
+from hotset.window.slice.lines import Text, Units, merge_spans, show, span_name
 
 _MOST_MEMORY = 1 << 20  # for one pattern; RE2 refuses one that needs more
-_MOST_WORK = (
-    100_000_000  # instructions times bytes: 0.6 s where RE2 has to fall back to its slowest way
-)
+_MOST_WORK = 100_000_000  # instructions times bytes: 0.6 s in RE2's slowest mode
 _MOST_MATCHES = 200
 _LEAST_WINDOW = 4096
 _LINES_AROUND = 2  # lines before and after a match
@@ -30,13 +28,13 @@ _AROUND_CHARS = 200
 _BY_LINE = "(?m)"
 
 _SPANS_LINES = re.compile(r"\n|\\n|\(\?[a-zA-Z]*s")
-"""A pattern that means to go beyond a line says so."""
+"""Matches a pattern that explicitly crosses line ends."""
 
 
 def regex_error(pattern: str) -> str:
-    """Why the pattern cannot be used; empty where it can."""
+    """Why the pattern cannot be used; empty if it can."""
     try:
-        _compiled(pattern)
+        _compile(pattern)
     except re2.error as reason:
         return _why(reason)
     return ""
@@ -44,7 +42,7 @@ def regex_error(pattern: str) -> str:
 
 def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
     try:
-        compiled = _compiled(pattern)
+        compiled = _compile(pattern)
     except re2.error as reason:
         return Cut("", whole=False, note=_why(reason))
     content = text.encode("utf-8", "replace")
@@ -67,7 +65,7 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
     places = _places(by_line, content, found)
     if any(len(by_line.lines[at - 1]) > LONG for at, _ in places):
         return _in_long_lines(by_line, content, found, many=many, room=room, count=count)
-    spans = merged(
+    spans = merge_spans(
         (max(1, first - _LINES_AROUND), min(len(by_line), last + _LINES_AROUND))
         for first, last in places
     )
@@ -77,11 +75,11 @@ def by_regex(text: str, pattern: str, room: int, count: Count) -> Cut:
 def _why(reason: re2.error) -> str:
     why = reason.args[0] if reason.args else "syntax error"
     why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
-    why = why.replace(_BY_LINE, "")  # ours, and not what was given
+    why = why.replace(_BY_LINE, "")  # our own prefix
     return f"invalid regex: {why[:200]}; RE2 has no look-around or backreferences"
 
 
-def _compiled(pattern: str) -> re2._Regexp:
+def _compile(pattern: str) -> re2._Regexp:
     options = re2.Options()
     options.max_mem = _MOST_MEMORY
     options.log_errors = False
@@ -90,13 +88,12 @@ def _compiled(pattern: str) -> re2._Regexp:
     try:
         return re2.compile(f"{_BY_LINE}{pattern}", options)
     finally:
-        re2.purge()  # a pattern is used once; its automaton need not stay
+        re2.purge()  # a pattern is used once; free its automaton
 
 
 def _matches(compiled: re2._Regexp, content: bytes, reach: int) -> Iterator[Span]:
-    """At most one a line, unless lines are long. A match may look as far as its window for its end,
-    and no farther: else a pattern with an end that never comes would read the whole text again for
-    each match."""
+    """At most one match per line, unless lines are long. Each search is limited to a window:
+    otherwise a pattern whose end never comes would read the whole text again for each match."""
     window = max(_LEAST_WINDOW, _MOST_WORK // (_MOST_MATCHES * max(1, compiled.programsize)))
     at = 0
     while at < reach:
@@ -131,16 +128,18 @@ def _places(text: Text, content: bytes, found: Sequence[Span]) -> list[Span]:
 def _in_long_lines(
     text: Text, content: bytes, found: Sequence[Span], /, *, many: str, room: int, count: Count
 ) -> Cut:
-    around = merged((max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in found)
+    around = merge_spans(
+        (max(0, start - _AROUND_CHARS), end + _AROUND_CHARS) for start, end in found
+    )
     places = _unit_names(text.units, content, [start for start, _ in around])
     pieces = [
         f"{place}\t...{content[start:end].decode('utf-8', 'ignore')}...\n"
         for place, (start, end) in zip(places, around, strict=True)
     ]
-    kept = fitting(pieces, room, count)
+    kept = count_fitting(pieces, room, count)
     if kept == 0:
         return Cut(
-            clipped(pieces[0], room, count),
+            clip_to_tokens(pieces[0], room, count),
             whole=False,
             note=f'{many}start of the first; all: lines="{places[0]}"',
         )
@@ -153,7 +152,7 @@ def _in_long_lines(
 
 
 def _unit_names(units: Units, content: bytes, offsets: Sequence[int]) -> list[str]:
-    """The names of what stands at these bytes, which come in their order."""
+    """The names of the units at these byte offsets, which are in order."""
     names, characters, before = [], 0, 0
     for offset in offsets:
         characters += len(content[before:offset].decode("utf-8", "ignore"))
@@ -163,18 +162,13 @@ def _unit_names(units: Units, content: bytes, offsets: Sequence[int]) -> list[st
 
 
 _SMALL, _LARGE = 4, 16  # lines of a block: a paragraph, a few log lines, a piece of a function
-_WORTH_SHARE = 0.35  # of the best block's score; what has less is not about the question
-_WHOLE_FUNCTION = 80  # lines: a function of so many comes whole, because an edit needs all of it
-_MOST_BLOCKS = 40  # more would not fit into the largest answer that is still read
-# lines before and behind a block, where there is room: an answer often stands beside the words of
-# its question
+_WORTH_SHARE = 0.35  # of the best block's score; blocks below are not about the question
+_WHOLE_FUNCTION = 80  # lines: a function up to this size comes whole, because an edit needs it all
+_MOST_BLOCKS = 40  # more would not fit into the largest answer
+# lines added around a block if there is room: an answer is often next to its question's words
 _GROWN_BY = 8
-_SECTIONS = (
-    "diff --git ",
-    "# ",
-    "## ",
-    "### ",
-)  # where something else begins, however short what came before
+# Beginnings of a new section, however short the block before.
+_SECTIONS = ("diff --git ", "# ", "## ", "### ")
 
 
 def by_question(text: str, words: str, room: int, count: Count) -> Cut:
@@ -184,10 +178,10 @@ def by_question(text: str, words: str, room: int, count: Count) -> Cut:
         return _in_chunks(text, by_line, wanted, room, count)
     blocks = list(_blocks(by_line.lines))
     starts_of_lines = list(accumulate((len(line) + 1 for line in by_line.lines), initial=0))
-    best = ranked(text, [starts_of_lines[first - 1] for first, _ in blocks], wanted)
+    best = rank_blocks(text, [starts_of_lines[first - 1] for first, _ in blocks], wanted)
     if not best:
         return _no_such_words(wanted)
-    chosen, left = _chosen(
+    chosen, left = _choose_blocks(
         by_line,
         [blocks[block] for score, block in best if score >= _WORTH_SHARE * best[0][0]],
         room,
@@ -213,21 +207,21 @@ def _blocks(lines: Sequence[str]) -> Iterator[Span]:
         yield first, len(lines)
 
 
-def _chosen(
+def _choose_blocks(
     text: Text, blocks: Sequence[Span], room: int, count: Count
 ) -> tuple[list[Span], list[Span]]:
-    """The best that fit together, in the text's order, and what did not fit. The best comes, whole
-    or not."""
+    """The best blocks that fit together, in text order, and those that did not fit. The best one is
+    always chosen."""
     chosen: list[Span] = []
     left: list[Span] = []
     free = room
     for number, block in enumerate(blocks[:_MOST_BLOCKS]):
         if any(first <= block[0] and block[1] <= last for first, last in chosen):
             continue
-        for span in _grown(text, block):
+        for span in _enlargements(text, block):
             cost = _cost(text, span, count)
             if cost <= free or (number == 0 and span == block):
-                chosen = merged([*chosen, span])
+                chosen = merge_spans([*chosen, span])
                 free -= cost
                 break
         else:
@@ -235,9 +229,8 @@ def _chosen(
     return chosen, left
 
 
-def _grown(text: Text, block: Span) -> Iterator[Span]:
-    """The whole function around a block, the block with what stands around it, and the block
-    alone."""
+def _enlargements(text: Text, block: Span) -> Iterator[Span]:
+    """The whole function around a block, the block with neighbouring lines, and the block alone."""
     function = definition_around(text.bare, (block[0] + block[1]) // 2)
     if function is not None and function[1] - function[0] < _WHOLE_FUNCTION:
         yield min(function[0], block[0]), max(function[1], block[1])
@@ -246,20 +239,20 @@ def _grown(text: Text, block: Span) -> Iterator[Span]:
 
 
 def _cost(text: Text, span: Span, count: Count) -> int:
-    return tokens("".join(text.numbered(at) for at in range(span[0], span[1] + 1)), count) + 2
+    return tokens("".join(text.number_line(at) for at in range(span[0], span[1] + 1)), count) + 2
 
 
 def _in_chunks(text: str, by_line: Text, wanted: Sequence[Term], room: int, count: Count) -> Cut:
     starts = list(range(0, len(text), PIECE))
-    best = ranked(text, starts, wanted)
+    best = rank_blocks(text, starts, wanted)
     if not best:
         return _no_such_words(wanted)
     every = [_passage(text, by_line.units, starts[chunk]) for _, chunk in best]
-    kept = fitting(every, room, count)
+    kept = count_fitting(every, room, count)
     if kept == 0:
         best_place = by_line.units.name(by_line.units.at(starts[best[0][1]]))
         note = f'start of the closest passage; all: lines="{best_place}"'
-        return Cut(clipped(every[0], room, count), whole=False, note=note)
+        return Cut(clip_to_tokens(every[0], room, count), whole=False, note=note)
     shown = "".join(
         passage
         for _, passage in sorted(zip((chunk for _, chunk in best), every[:kept], strict=False))

@@ -1,5 +1,5 @@
-"""A function, class, section or setting by its name, with its whole body: by brackets and
-indentation, in any language; sections of HTML by their heading, title or anchor."""
+"""Finds a function, class, section or setting by name, with its whole body: by brackets and
+indentation, in any language; HTML sections by heading, title or anchor."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hotset.nouns.retrieval import Span
 from hotset.text.outline import defined_names, find_definitions, headings, split_name
 from hotset.text.words import once
 from hotset.window.slice.fit import Count, Cut
-from hotset.window.slice.lines import Text, merged, show, show_parts
+from hotset.window.slice.lines import Text, merge_spans, show, show_parts
 
-_NAMES_LOOKED_AT = 200_000  # characters that are searched for names to propose
+_NAMES_LOOKED_AT = 200_000  # characters searched for names to propose
 _MOST_PLACES = 50  # definitions of one name
 
 
 def by_symbol(text: str, name: str, room: int, count: Count) -> Cut:
     by_line = Text(text)
-    spans = merged(find_definitions(by_line.bare, name), within=0)
+    spans = merge_spans(find_definitions(by_line.bare, name), within=0)
     several = f"{len(spans)} definitions: " if len(spans) > 1 else ""
     if spans:
         return show(by_line, spans, room, count, what=several)
@@ -39,48 +39,47 @@ def _no_definition(text: Text, name: str) -> str:
     wanted = split_name(name)[1]
     close = get_close_matches(wanted, known, 8, 0.5) or known[:12]
     mentions = [str(at) for at, line in enumerate(lines, 1) if wanted and wanted in line][:8]
-    said = [f"no definition of {name[:80]}"]
+    hints = [f"no definition of {name[:80]}"]
     if mentions:
-        said.append(f"mentioned in lines {', '.join(mentions)}")
+        hints.append(f"mentioned in lines {', '.join(mentions)}")
     if close:
-        said.append(f"defined here: {', '.join(each[:80] for each in close)}")
-    return "; ".join(said) if len(said) > 1 else f"{said[0]} or anything else; use lines"
+        hints.append(f"defined here: {', '.join(each[:80] for each in close)}")
+    return "; ".join(hints) if len(hints) > 1 else f"{hints[0]} or anything else; use lines"
 
 
 _HEADING = re.compile(
-    r"<(?P<tag>h[1-6]|title)\b[^<>]{0,1000}>(?P<said>.{0,1000}?)</(?P=tag)\b[^<>]{0,50}>",
+    r"<(?P<tag>h[1-6]|title)\b[^<>]{0,1000}>(?P<text>.{0,1000}?)</(?P=tag)\b[^<>]{0,50}>",
     re.IGNORECASE | re.DOTALL,
 )
 _TAG = re.compile(r"<[^<>]{0,1000}>")
 _MOST_HEADINGS = 5000
-_MOST_TAGS = 20_000  # that are counted up to the end of an element
-_NEAR = 200  # characters between an empty anchor and the heading that it is for
+_MOST_TAGS = 20_000  # counted up to the end of an element
+_NEAR = 200  # characters between an empty anchor and its heading
 
 
 class _Heading(NamedTuple):
     start: int
     end: int
-    """Behind its own words."""
+    """After its text."""
     level: int
-    """0 of a title."""
-    said: str
+    """0 for a title."""
+    text: str
 
 
 def html_headings(text: str) -> list[str]:
-    """What the headings say, in their order."""
-    return list(dict.fromkeys(each.said for each in _headings(text) if each.said))
+    """The texts of the headings, in order."""
+    return list(dict.fromkeys(each.text for each in _headings(text) if each.text))
 
 
 def html_sections(text: str, name: str) -> list[Span]:
-    """Where the sections with this heading, title or anchor begin and end, in characters; none
-    where there is no such one."""
+    """Character spans of the sections with this heading, title or anchor."""
     wanted = _plain_text(name).strip("`\"'# ").lower()
     if not wanted:
         return []
     every = list(_headings(text))
-    for fits in (lambda said: said == wanted, lambda said: wanted in said):
+    for fits in (lambda heading: heading == wanted, lambda heading: wanted in heading):
         found = [
-            _section(text, every, at) for at, each in enumerate(every) if fits(each.said.lower())
+            _section(text, every, at) for at, each in enumerate(every) if fits(each.text.lower())
         ]
         if found:
             return _without_nested(found)
@@ -92,7 +91,7 @@ def _headings(text: str) -> Iterator[_Heading]:
         if count == _MOST_HEADINGS:
             return
         level = 0 if found["tag"].lower() == "title" else int(found["tag"][1])
-        yield _Heading(found.start(), found.end(), level, _plain_text(found["said"]))
+        yield _Heading(found.start(), found.end(), level, _plain_text(found["text"]))
 
 
 def _plain_text(markup: str) -> str:
@@ -100,7 +99,7 @@ def _plain_text(markup: str) -> str:
 
 
 def _section(text: str, every: list[_Heading], at: int) -> Span:
-    """Up to the next heading of its level or of one above; a title is alone."""
+    """From the heading to the next one of the same or a higher level; a title is alone."""
     own = every[at]
     if own.level == 0:
         return own.start, own.end
@@ -118,9 +117,9 @@ def _anchors(text: str, name: str) -> Iterator[re.Match[str]]:
 
 
 def _element(text: str, every: list[_Heading], tag: re.Match[str]) -> Span:
-    """An anchored element to its end; the section, where the anchor is a heading's or stands empty
-    before one."""
-    close = _closed(text, tag)
+    """An anchored element to its end; the section if the anchor is on a heading or empty before
+    one."""
+    close = _element_end(text, tag)
     empty = not _plain_text(text[tag.end() : close])
     own = next(
         (
@@ -133,8 +132,8 @@ def _element(text: str, every: list[_Heading], tag: re.Match[str]) -> Span:
     return (tag.start(), close) if own is None else (tag.start(), _section(text, every, own)[1])
 
 
-def _closed(text: str, tag: re.Match[str]) -> int:
-    """Where the element ends that this tag opens."""
+def _element_end(text: str, tag: re.Match[str]) -> int:
+    """Where the element opened by this tag ends."""
     depth = 1
     same = re.compile(rf"<(?P<ends>/?){tag['tag']}\b[^<>]{{0,1000}}>", re.IGNORECASE)
     for count, found in enumerate(same.finditer(text, tag.end())):
@@ -147,7 +146,7 @@ def _closed(text: str, tag: re.Match[str]) -> int:
 
 
 def _without_nested(found: list[Span]) -> list[Span]:
-    """Without those that stand inside of others."""
+    """The spans that are not inside others."""
     kept: list[Span] = []
     for start, end in sorted(found):
         if not kept or start >= kept[-1][1]:

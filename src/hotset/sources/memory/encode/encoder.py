@@ -63,7 +63,7 @@ from hotset.sources.memory.encode.speakers import (
 )
 from hotset.sources.memory.kinds import ADVICE_KINDS, RULES, memory_id
 from hotset.sources.memory.tasks import detect_task
-from hotset.text.characters import squeezed
+from hotset.text.characters import squeeze
 from hotset.text.clip import clip_prose
 from hotset.text.sentences import sentences
 from hotset.text.terms import topic_words
@@ -470,7 +470,7 @@ class _Part:
 def _words_of_others(said: Utterance, *, own: bool) -> bytes:
     """What nobody proved to be a person's, to search in: a result, and a prompt that may be one."""
     if said.page.kind is Kind.PROMPT and not own and not said.outside:
-        return squeezed(said.text.encode("utf-8", "replace"))
+        return squeeze(said.text.encode("utf-8", "replace"))
     return said.outside
 
 

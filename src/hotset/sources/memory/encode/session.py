@@ -28,7 +28,7 @@ from hotset.sources.memory.encode.speakers import (
 )
 from hotset.sources.memory.memory_writer import known_content
 from hotset.store.port import Store, Where
-from hotset.text.characters import squeezed
+from hotset.text.characters import squeeze
 from hotset.text.sentences import without_fences
 from hotset.text.terms import topic_words
 from hotset.window.page_text import NOT_SEARCHED, is_binary, is_ours
@@ -106,10 +106,10 @@ def utterance(page: Page, content: bytes) -> Utterance:
         return Utterance(page, _arguments(content))
     if family is Kind.TOOL_RESULT:
         text = "" if is_binary(content) else _ends(content, *_RESULT)
-        return Utterance(page, text, squeezed(content[:_SEARCHED]))
+        return Utterance(page, text, squeeze(content[:_SEARCHED]))
     text = _ends(content, *(_PROMPT if page.kind is Kind.PROMPT else _RESPONSE))
     outside = page.kind is Kind.PROMPT and not is_person(text, agent=page.agent)
-    return Utterance(page, text, squeezed(content[:_SEARCHED]) if outside else b"")
+    return Utterance(page, text, squeeze(content[:_SEARCHED]) if outside else b"")
 
 
 def _read(store: Store, page: Page) -> Utterance | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from hotset.nouns.tool import OriginKind, Tool
-from hotset.text.characters import folded, hidden, lookalikes, squeezed
+from hotset.text.characters import fold_text, hidden, lookalikes, squeeze
 from hotset.text.sentences import sentences
 from hotset.text.suspicion import suspect
 from hotset.text.words import UNSPACED, word_set
@@ -102,12 +102,12 @@ class OutsideWords:
 
     def says(self, words: str, before: int, least: int) -> bool:
         """Did it stand in an earlier page than this one of the line?"""
-        sought = squeezed(words.encode("utf-8", "replace"))
+        sought = squeeze(words.encode("utf-8", "replace"))
         return len(sought) >= least and self.text.find(sought, 0, self._until(before)) >= 0
 
     def urges(self, name: str, before: int) -> bool:
         """Did an earlier text urge to get something of this name?"""
-        sought = squeezed(name.encode("utf-8", "replace"))
+        sought = squeeze(name.encode("utf-8", "replace"))
         until, at = self._until(before), -1
         for _ in range(_MOST_PLACES):
             at = self.text.find(sought, at + 1, until)
@@ -161,7 +161,7 @@ def is_plain_check(command: str) -> bool:
 
 def is_order(text: str) -> bool:
     """Does it tell its reader what to do, or hide something?"""
-    plain = folded(text)
+    plain = fold_text(text)
     return _ORDERS.search(plain) is not None or is_suspect(text)
 
 
