@@ -54,7 +54,7 @@ def test_what_is_offered_is_declared_in_the_same_bytes(name):
 
     offered = dialect.parse(dialect.offer(own.raw, (FIND, ISSUE)))
 
-    declared = dialect.declared((FIND, ISSUE))
+    declared = dialect.declare((FIND, ISSUE))
     assert [each.raw for each in offered.tools[1:]] == [each.raw for each in declared]
     trees = [json.loads(each.raw) for each in declared]
     if name is ANTHROPIC:

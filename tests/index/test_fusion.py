@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.index.breaker import Breaker
-from hotset.index.fusion import FusedHit, Ranked, by_file, fuse
+from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
 from hotset.index.hybrid_search import SearchTier, tier_for
 from hotset.index.local import LocalIndex
 from hotset.nouns.search import Entry, EntryId, Query, Sort
@@ -128,7 +128,7 @@ def test_an_answer_is_given_again_until_something_changes(tmp_path):
 
 
 def _ranked(doc, score):
-    return Ranked(FusedHit(doc, score, Sort.CODE), score, None, score)
+    return RankedHit(FusedHit(doc, score, Sort.CODE), score, None, score)
 
 
 def test_a_file_that_the_question_names_is_lifted_and_so_is_the_best_stretch_of_one_with_several_finds():  # noqa: E501

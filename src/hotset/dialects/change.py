@@ -71,7 +71,7 @@ def reword(message: Message, words: Mapping[int, bytes], slots: Slots) -> Messag
 
 def text(value: JsonNode) -> Slot:
     """Slot for a value that is, or becomes, one text."""
-    return Slot(value.span, _quoted)
+    return Slot(value.span, _encode_text)
 
 
 def text_block(block: JsonNode, kind: str = "text") -> Slot:
@@ -82,7 +82,7 @@ def text_block(block: JsonNode, kind: str = "text") -> Slot:
     )
     return Slot(
         block.span,
-        lambda words: b'{"type":"%s","text":%s%s}' % (kind.encode(), _quoted(words), marks),
+        lambda words: b'{"type":"%s","text":%s%s}' % (kind.encode(), _encode_text(words), marks),
     )
 
 
@@ -92,14 +92,16 @@ def text_member(owner: JsonNode, name: str, value: JsonNode | None) -> Slot:
     return (
         text(value)
         if value
-        else Slot(Span(front, front), lambda words: b'"%s":%s,' % (name.encode(), _quoted(words)))
+        else Slot(
+            Span(front, front), lambda words: b'"%s":%s,' % (name.encode(), _encode_text(words))
+        )
     )
 
 
 def arguments(value: JsonNode) -> Slot:
     """Slot for a call's arguments: an object, or the text of one."""
     return (
-        Slot(value.span, lambda words: _quoted(_object(words)))
+        Slot(value.span, lambda words: _encode_text(_object(words)))
         if value.is_text
         else given_object(value)
     )
@@ -134,7 +136,7 @@ def _reworded_part(message: Message, part: Part, words: bytes, tool: str) -> Par
     return Part(next(beside, parts.kind_of_result(tool, b"")), words, tool=tool, call=part.call)
 
 
-def _quoted(words: bytes) -> bytes:
+def _encode_text(words: bytes) -> bytes:
     text = words.decode()
     if not text.strip():
         raise ValueError("a part cannot be reworded with nothing: providers refuse empty texts")
@@ -147,7 +149,7 @@ def _object(words: bytes) -> bytes:
     return words
 
 
-def declared(
+def declare(
     tools: Iterable[ToolSpec], form: Callable[[ToolSpec], dict[str, Any]]
 ) -> tuple[ClientTool, ...]:
     """The tools as `form` writes them in the dialect."""
@@ -187,7 +189,7 @@ def withhold(
     if not outer.raw("tools").startswith(b"["):
         return outer.body
     raws = [outer.body[span.start : span.end] for span in outer.array("tools")[1]]
-    kept = [_wanted(raw, unwanted) for raw in raws]
+    kept = [_filter_tool(raw, unwanted) for raw in raws]
     if kept == raws:
         return outer.body
     return json_bytes.splice(
@@ -196,7 +198,7 @@ def withhold(
     )
 
 
-def _wanted(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
+def _filter_tool(raw: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     """The tool, or the namespace without its unwanted tools; empty if nothing is left."""
     if not unwanted(raw):
         return raw
@@ -233,7 +235,7 @@ def reveal(
         place = len(seen) - min(kept.asides, _reasoning_at_the_end(seen))
         seen[place:place] = map(understand, kept.before)
         seen.append(
-            _instead(message, link.message, understand(kept.instead), slots)
+            _restore_message(message, link.message, understand(kept.instead), slots)
             if kept.instead
             else message
         )
@@ -287,7 +289,7 @@ def user_message(text: str) -> bytes:
     return json_bytes.encode({"role": "user", "content": plain(text)})
 
 
-def _instead(message: Message, was: Message, seen: Message, slots: Slots) -> Message:
+def _restore_message(message: Message, was: Message, seen: Message, slots: Slots) -> Message:
     """The message that the model saw in place of the client's, with the client's rewordings since;
     identity stays the client's."""
     words: dict[int, bytes] = {}

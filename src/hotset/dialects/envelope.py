@@ -146,7 +146,12 @@ def _resume_envelope(body: bytes, name: str, front: KnownFront) -> Envelope | No
     own, *behind = found.items()
     joined = {**front.fields, name: Field(front.key, Span(front.start, own[1].value.end + shift))}
     joined.update(
-        (each, Field(json_bytes.moved(field.key, shift), json_bytes.moved(field.value, shift)))
+        (
+            each,
+            Field(
+                json_bytes.shift_span(field.key, shift), json_bytes.shift_span(field.value, shift)
+            ),
+        )
         for each, field in behind
     )
     return Envelope(body, joined, front)
@@ -158,7 +163,7 @@ def _unknown_elements(outer: Envelope, front: KnownFront, name: str) -> tuple[Sp
     rest = b"[{}" + outer.body[front.end : array.end]
     shift = array.end - len(rest)
     return array, [
-        json_bytes.moved(span, shift)
+        json_bytes.shift_span(span, shift)
         for span in json_bytes.element_spans(rest, Span(0, len(rest)), name)[1:]
     ]
 

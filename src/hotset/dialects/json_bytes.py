@@ -56,17 +56,17 @@ def member(raw: bytes, key: str) -> bytes:
 
 def lenient(raw: bytes) -> Any:
     """The value in `raw`, or None. Never raises."""
-    return salvaged(raw)[1]
+    return salvage(raw)[1]
 
 
 def lenient_object(raw: bytes) -> dict[str, Any]:
     """The object in `raw`; empty if there is none. Never raises."""
-    return as_object(salvaged(raw)[1])
+    return as_object(salvage(raw)[1])
 
 
-def salvaged(raw: bytes) -> tuple[bytes, Any]:
+def salvage(raw: bytes) -> tuple[bytes, Any]:
     """The bytes and the value decoded from them; invalid characters are replaced by U+FFFD."""
-    for mend in (bytes, _mended):
+    for mend in (bytes, _repair_text):
         text = mend(raw)
         try:
             return text, _any.decode(text)
@@ -225,7 +225,7 @@ class JsonNode:
         if not self.body.startswith(b"{", self.span.start):
             return {}
         return {
-            name: JsonNode(self.body, moved(at.value, self.span.start))
+            name: JsonNode(self.body, shift_span(at.value, self.span.start))
             for name, at in fields(self.raw).items()
         }
 
@@ -258,7 +258,7 @@ def are_texts(members: dict[str, JsonNode], *names: str) -> bool:
     return all(name in members and members[name].is_text for name in names)
 
 
-def moved(span: Span, by: int) -> Span:
+def shift_span(span: Span, by: int) -> Span:
     return Span(span.start + by, span.end + by)
 
 
@@ -280,7 +280,7 @@ def _key(body: bytes, here: int) -> tuple[Span, str]:
     return Span(*match.span()), msgspec.json.decode(match.group(), type=str)
 
 
-def _mended(raw: bytes) -> bytes:
+def _repair_text(raw: bytes) -> bytes:
     return _LONE.sub(rb"\\ufffd", raw.decode("utf-8", "replace").encode())
 
 
@@ -294,11 +294,11 @@ def _strict(decoder: msgspec.json.Decoder[_T], raw: bytes | memoryview, where: s
     except msgspec.ValidationError as error:
         problem = str(error)
     except msgspec.DecodeError as error:
-        problem = _explained(bytes(raw), str(error))
+        problem = _explain_error(bytes(raw), str(error))
     raise Malformed(f"{where}: {problem}")
 
 
-def _explained(raw: bytes, error: str) -> str:
+def _explain_error(raw: bytes, error: str) -> str:
     if not raw.strip():
         return "it is empty"
     if raw.startswith(_COMPRESSED):

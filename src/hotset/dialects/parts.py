@@ -139,7 +139,7 @@ def essence(role: Role, parts: Sequence[Part]) -> Digest:
     # A message of thinking alone is identified by its thinking.
     counted = [part for part in parts if part.kind is not Kind.THINKING] or parts
     hashed = hashlib.sha256(role.encode())
-    for label, content in _runs(role, counted):
+    for label, content in _labelled_runs(role, counted):
         hashed.update(b"\0%s\0%d\0" % (label.encode("utf-8", "replace"), len(content)))
         hashed.update(content)
     return Digest(hashed.hexdigest())
@@ -161,17 +161,19 @@ def _canonical_block(raw: bytes) -> bytes:
         block = _decoder.decode(raw)
         if isinstance(block, dict) and block.keys() - _OWN - {"type"}:
             block = {key: value for key, value in block.items() if key not in _OWN}
-        return msgspec.json.encode(_unmarked(block), order="sorted")
+        return msgspec.json.encode(_strip_marks(block), order="sorted")
     except (ValueError, RecursionError):
         return raw
 
 
-def _runs(role: Role, parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
+def _labelled_runs(role: Role, parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
     """Each part as a label and its content; consecutive texts are one text."""
     for label, run in groupby(parts, _text_label):
         same = list(run)
         yield from (
-            _text(role, label, [part.content for part in same]) if label else map(_other, same)
+            _text(role, label, [part.content for part in same])
+            if label
+            else map(_label_other, same)
         )
 
 
@@ -190,7 +192,7 @@ def _text(role: Role, label: str, texts: Sequence[bytes]) -> Iterator[tuple[str,
         yield label, whole
 
 
-def _other(part: Part) -> tuple[str, bytes]:
+def _label_other(part: Part) -> tuple[str, bytes]:
     family = part.kind.family
     if family is Kind.TOOL_CALL:
         return f"{family}\0{part.tool}\0{part.call}", _canonical_arguments(part.content)
@@ -199,15 +201,15 @@ def _other(part: Part) -> tuple[str, bytes]:
     return f"{family}\0{part.media}", part.content
 
 
-def _unmarked(value: Any) -> Any:
+def _strip_marks(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: _unmarked(item)
+            key: _strip_marks(item)
             for key, item in value.items()
             if item is not None and key not in _MARKS
         }
     if isinstance(value, list):
-        return [_unmarked(item) for item in value]
+        return [_strip_marks(item) for item in value]
     return value
 
 
@@ -386,12 +388,12 @@ def _images(content: bytes) -> Iterator[Image]:
     for block in msgspec.json.decode(content):
         match block:
             case {"type": "image", "data": str(data), "mimeType": str(media)} if (
-                media in _SAFE_MEDIA and _is_sound(_decoded(data))
+                media in _SAFE_MEDIA and _is_sound(_decode_base64(data))
             ):
                 yield Image(media, data)
 
 
-def _decoded(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     """The decoded bytes; empty if they are invalid."""
     try:
         return base64.b64decode(data, validate=True)

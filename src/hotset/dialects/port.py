@@ -266,7 +266,7 @@ class Dialect(Protocol):
         inside namespaces; every other tool keeps its bytes. A cache mark on the last tool moves to
         the last one left."""
 
-    def declared(self, tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
+    def declare(self, tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
         """These tools as `offer` writes them. Tools that load when found are left out if the
         dialect lists them in its answers."""
 

@@ -215,7 +215,7 @@ class DocumentView(_View):
         is_plain = len(self._rounds) == 1 and not last.calls
         if is_plain or not last.complete:  # the client gets an incomplete reply unchanged
             return self._bodies[-1]
-        return self._editor.merge([json_bytes.salvaged(body)[0] for body in self._bodies], last)
+        return self._editor.merge([json_bytes.salvage(body)[0] for body in self._bodies], last)
 
     def fail(self, status: int, body: bytes) -> bytes:
         del status  # nothing was sent yet: the reply can still have this status

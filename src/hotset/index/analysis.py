@@ -115,11 +115,11 @@ def wordings(query: str) -> Iterator[QueryWording]:
     yield QueryWording(query)
     if analyse_query(query).phrases:
         named = ", ".join(
-            f'"{_shortened(" ".join(each.split()))}"' for each in _QUOTED.findall(query)
+            f'"{_shorten(" ".join(each.split()))}"' for each in _QUOTED.findall(query)
         )
         note = f"no exact match for {named}; these are nearest"
         yield QueryWording(query.replace('"', " "), note)
 
 
-def _shortened(phrase: str) -> str:
+def _shorten(phrase: str) -> str:
     return phrase if len(phrase) <= _MOST_NAMED else f"{phrase[:_MOST_NAMED]}…"

@@ -140,11 +140,11 @@ class EntryRows:
     def _open(self) -> None:
         with opening_lock(self._folder, _TUNING.patience), translate_errors(self.database):
             try:
-                self._connection = _prepared(self.database)
+                self._connection = _prepare_connection(self.database)
             except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, _OtherFormat):
                 _throw_away(self.database)
                 self.renewals += 1
-                self._connection = _prepared(self.database)
+                self._connection = _prepare_connection(self.database)
         self._inode = self.database.stat().st_ino
         open_one = partial(connect, self.database, _TUNING, reading=True)
         self._readers = Readers(open_one)
@@ -186,10 +186,10 @@ def translate_errors(database: Path) -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        raise _translated(error, database) from error
+        raise _translate_error(error, database) from error
 
 
-def _translated(error: apsw.Error, database: Path) -> StoreFailed:
+def _translate_error(error: apsw.Error, database: Path) -> StoreFailed:
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"another process kept {database} locked for too long; try again")
@@ -210,7 +210,7 @@ class _OtherFormat(Exception):
     """Written by another version of these tables."""
 
 
-def _prepared(database: Path) -> apsw.Connection:
+def _prepare_connection(database: Path) -> apsw.Connection:
     os.close(open_private(database))
     refuse_links(database)
     with closing_on_error(connect(database, _TUNING)) as connection:

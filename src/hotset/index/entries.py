@@ -66,7 +66,7 @@ class Entries:
         self._renewals = rows.renewals
 
     def add(self, entries: Iterable[Entry], watermark: Watermark | None = None) -> None:
-        prepared = _prepared(entries)
+        prepared = _prepare_entries(entries)
         with self._writing() as connection:
             self._put(connection, prepared)
             self._mark(connection, watermark)
@@ -80,7 +80,7 @@ class Entries:
     def replace(
         self, whole: str, entries: Iterable[Entry], watermark: Watermark | None = None
     ) -> None:
-        prepared = _prepared(entries)
+        prepared = _prepare_entries(entries)
         with self._writing() as connection:
             _drop(connection, whole, frozenset(each.entry.id for each in prepared))
             self._put(connection, prepared)
@@ -204,7 +204,7 @@ class Entries:
             self._names.forget()
             self._paths.forget()
 
-    def _put(self, connection: apsw.Connection, prepared: Sequence[_Prepared]) -> None:
+    def _put(self, connection: apsw.Connection, prepared: Sequence[_PreparedEntry]) -> None:
         for each in prepared:
             row = self._row(connection, each.entry)
             there: Any = connection.execute(
@@ -354,7 +354,7 @@ class _Names:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _PreparedEntry:
     """An entry with what can be worked out before the write lock is taken: its words, apart."""
 
     entry: Entry
@@ -362,13 +362,13 @@ class _Prepared:
     text: str
 
 
-def _prepared(entries: Iterable[Entry]) -> list[_Prepared]:
+def _prepare_entries(entries: Iterable[Entry]) -> list[_PreparedEntry]:
     last = list({entry.id: entry for entry in entries}.values())
     titles, texts = (
         split_identifiers([entry.title for entry in last]),
         split_identifiers([entry.text for entry in last]),
     )
-    return [_Prepared(*each) for each in zip(last, titles, texts, strict=True)]
+    return [_PreparedEntry(*each) for each in zip(last, titles, texts, strict=True)]
 
 
 def _drop(connection: apsw.Connection, whole: str, but: frozenset[EntryId]) -> None:

@@ -83,13 +83,13 @@ def path_matcher(wanted: str) -> Callable[[str], bool]:
         return lambda path: path == wanted or path.startswith(inside)
     pattern = wanted if "/" in wanted else f"**/{wanted}"
     try:
-        compiled = _compiled(pattern)
+        compiled = _compile_pattern(pattern)
     except re2.error:  # no pattern after all: `[` alone
         return lambda path: path == wanted or path.startswith(inside)
     return lambda path: path == wanted or compiled.fullmatch(_plain(path)) is not None
 
 
-def _compiled(pattern: str) -> re2._Regexp:
+def _compile_pattern(pattern: str) -> re2._Regexp:
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True

@@ -173,7 +173,7 @@ class WordIndex:
         self._folder = folder
         self._schema = _schema()
         with _translate_errors(folder):
-            self._index = _opened(folder, new=False)
+            self._index = _open_tantivy(folder, new=False)
             self._searcher = self._index.searcher()
 
     def reload(self) -> None:
@@ -188,7 +188,9 @@ class WordIndex:
 
     def frequency(self, field: str, term: str) -> int:
         with _translate_errors(self._folder):
-            return int(self._searcher.doc_freq(field, _whole(term) if field == _EXACT else term))
+            return int(
+                self._searcher.doc_freq(field, _keep_identifiers(term) if field == _EXACT else term)
+            )
 
     def telling(self, asked: Terms) -> Terms:
         """Drop words that a quarter of all documents have, if others remain: they discriminate
@@ -239,7 +241,7 @@ class WordIndex:
             ).hits
             found = [
                 each
-                for each in _sifted(searcher, hits, sifted)
+                for each in _filter_hits(searcher, hits, sifted)
                 if each.doc <= upto and each.doc not in hidden
             ]
             if len(found) >= limit or len(hits) < look or look >= _MOST_LOOKED_AT:
@@ -269,12 +271,10 @@ class WordIndex:
         must, should = tantivy.Occur.Must, tantivy.Occur.Should
         loose = self._rarest(searcher, asked.loose)
         any_of = [(should, self._term(_LOOSE, term)) for term in loose]
-        any_of += [
-            (should, _weighed(self._term(_TITLE, term), asked.title_weight)) for term in loose
-        ]
-        any_of += [(should, self._term(_EXACT, _whole(term))) for term in asked.exact]
+        any_of += [(should, _boost(self._term(_TITLE, term), asked.title_weight)) for term in loose]
+        any_of += [(should, self._term(_EXACT, _keep_identifiers(term))) for term in asked.exact]
         conditions = [(must, self._phrase(phrase)) for phrase in asked.phrases]
-        conditions += [(must, _unscored(query)) for query in self._conditions(only, sifted)]
+        conditions += [(must, _without_score(query)) for query in self._conditions(only, sifted)]
         # Without conditions it stays a flat list of terms: only then does tantivy skip what cannot
         # be among the best.
         if not conditions:
@@ -295,8 +295,10 @@ class WordIndex:
 
     def _phrase(self, phrase: tuple[str, ...]) -> Any:
         if len(phrase) == 1:
-            return self._term(_EXACT, _whole(phrase[0]))
-        return tantivy.Query.phrase_query(self._schema, _EXACT, [_whole(word) for word in phrase])
+            return self._term(_EXACT, _keep_identifiers(phrase[0]))
+        return tantivy.Query.phrase_query(
+            self._schema, _EXACT, [_keep_identifiers(word) for word in phrase]
+        )
 
     def _conditions(self, only: NumberFilter, sifted: Collection[str]) -> Iterable[Any]:
         for name, numbers in only.sets:
@@ -319,7 +321,7 @@ class WordIndex:
         return tantivy.Query.range_query(self._schema, field, sort, first, last)
 
 
-def _sifted(
+def _filter_hits(
     searcher: Any, hits: Sequence[tuple[float, Any]], sets: Mapping[str, frozenset[int]]
 ) -> Iterator[FusedHit]:
     """The hits whose numbers are in these sets."""
@@ -343,7 +345,7 @@ class WordsWriter:
         self._schema = _schema()
         self._folder = folder
         with _translate_errors(folder):
-            self._writer = _opened(folder, new=new).writer(_HEAP_BYTES, 1)
+            self._writer = _open_tantivy(folder, new=new).writer(_HEAP_BYTES, 1)
 
     def add(self, documents: Sequence[Document]) -> None:
         texts = split_identifiers([_body(document.entry) for document in documents])
@@ -409,7 +411,7 @@ def _translate_errors(folder: Path) -> Iterator[None]:
         raise
 
 
-def _opened(folder: Path, *, new: bool) -> Any:
+def _open_tantivy(folder: Path, *, new: bool) -> Any:
     index = (
         tantivy.Index(_schema(), str(folder), reuse=True)
         if new
@@ -470,8 +472,8 @@ def _document(document: Document, text: str, title: str) -> Any:
     made.add_unsigned("doc", document.doc)
     made.add_text(_LOOSE, text)
     made.add_text(_TITLE, title)
-    made.add_text(_EXACT, _whole(_plain(entry.text)))
-    made.add_text(_EXACT, _whole(_plain(entry.title)))
+    made.add_text(_EXACT, _keep_identifiers(_plain(entry.text)))
+    made.add_text(_EXACT, _keep_identifiers(_plain(entry.title)))
     for name, number in document.numbers:
         made.add_unsigned(name, number)
     made.add_integer("turn", entry.turn)
@@ -484,17 +486,17 @@ def _body(entry: Entry) -> str:
     return f"{entry.title}\n{entry.text}" if entry.title else entry.text
 
 
-def _whole(text: str) -> str:
+def _keep_identifiers(text: str) -> str:
     """Identifiers stay whole with what tantivy takes for a letter in the place of `_`; a pattern of
     ours takes twice the time."""
     return text.replace("_", _LOW_MACRON)
 
 
-def _weighed(query: Any, weight: float) -> Any:
+def _boost(query: Any, weight: float) -> Any:
     return query if weight == 1.0 else tantivy.Query.boost_query(query, weight)
 
 
-def _unscored(query: Any) -> Any:
+def _without_score(query: Any) -> Any:
     return tantivy.Query.const_score_query(query, 0.0)
 
 

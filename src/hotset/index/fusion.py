@@ -37,7 +37,7 @@ class FusedHit(
     """Its number, where the entry is folded."""
 
 
-class Ranked(msgspec.Struct, frozen=True):
+class RankedHit(msgspec.Struct, frozen=True):
     found: FusedHit
     score: float
     by_words: float | None
@@ -48,7 +48,7 @@ class Ranked(msgspec.Struct, frozen=True):
         return self.found.doc
 
 
-def fuse(words: Iterable[FusedHit], meaning: Iterable[FusedHit]) -> list[Ranked]:
+def fuse(words: Iterable[FusedHit], meaning: Iterable[FusedHit]) -> list[RankedHit]:
     """Each signal in its own deviations from its own mean, weighed by the sort of the entry; best
     first.
 
@@ -69,12 +69,12 @@ def fuse(words: Iterable[FusedHit], meaning: Iterable[FusedHit]) -> list[Ranked]
         for weight, word, meant in zip(weights, by_words, by_meaning, strict=True)
     ]
     order = sorted(zip(map(neg, scores), there, scores, every_word, every_meaning, strict=True))
-    return [Ranked(there[doc], score, word, meant) for _, doc, score, word, meant in order]
+    return [RankedHit(there[doc], score, word, meant) for _, doc, score, word, meant in order]
 
 
 def by_file(
-    ranked: Sequence[Ranked], files: Mapping[int, int], shares: Mapping[int, float]
-) -> list[Ranked]:
+    ranked: Sequence[RankedHit], files: Mapping[int, int], shares: Mapping[int, float]
+) -> list[RankedHit]:
     """Rerank code by its files: a file named in the query is boosted, and so is the best hit in a
     file with several.
 
@@ -96,7 +96,9 @@ def by_file(
     order = sorted(
         zip(map(neg, scores), (each.doc for each in ranked), ranked, strict=True), key=_BY_SCORE
     )
-    return [Ranked(each.found, -score, each.by_words, each.by_meaning) for score, _, each in order]
+    return [
+        RankedHit(each.found, -score, each.by_words, each.by_meaning) for score, _, each in order
+    ]
 
 
 def _deviations(scores: Sequence[float | None], *, narrow: bool) -> list[float]:

@@ -27,13 +27,13 @@ _MOST_HOT = 256  # in memory: half a megabyte, and half a millisecond to look th
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _ViewCount:
     times: int
     turn: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _HotEntry:
     doc: int
     entry: Entry
     words: frozenset[str]
@@ -46,8 +46,8 @@ class HotEntries:
         self._rows = rows
         self._entries = entries
         self._lock = threading.Lock()
-        self._looked: Lru[EntryId, _Looked] = Lru(count=_MOST_TRACKED)
-        self._kept: dict[EntryId, _Kept] = {}
+        self._looked: Lru[EntryId, _ViewCount] = Lru(count=_MOST_TRACKED)
+        self._kept: dict[EntryId, _HotEntry] = {}
         self._turn = 0
         self._version = -1
 
@@ -55,13 +55,13 @@ class HotEntries:
         with self._lock:
             self._turn = max(self._turn, turn)
             for id in ids:
-                before = self._looked.get(id) or _Looked(0, 0)
-                self._looked.put(id, _Looked(before.times + 1, max(before.turn, turn)))
+                before = self._looked.get(id) or _ViewCount(0, 0)
+                self._looked.put(id, _ViewCount(before.times + 1, max(before.turn, turn)))
             hot = self._hot()
             self._kept = {id: kept for id, kept in self._kept.items() if id in hot}
             new = [id for id in hot if id not in self._kept]
         loaded = {
-            entry.id: _Kept(doc, entry, words_of(f"{entry.title}\n{entry.text}"))
+            entry.id: _HotEntry(doc, entry, words_of(f"{entry.title}\n{entry.text}"))
             for doc, entry in self._entries.by_id(new)
         }
         with self._lock:
@@ -88,7 +88,7 @@ class HotEntries:
         """The existing ones, with their numbers."""
         return [(each.doc, each.entry) for each in self._still_there()]
 
-    def _hot(self) -> dict[EntryId, _Looked]:
+    def _hot(self) -> dict[EntryId, _ViewCount]:
         """Most recently viewed first."""
         since = max(0, self._turn - _RECENT_TURNS)
         hot = (
@@ -98,7 +98,7 @@ class HotEntries:
         )
         return dict(pair for pair, _ in zip(hot, range(_MOST_HOT), strict=False))
 
-    def _still_there(self) -> list[_Kept]:
+    def _still_there(self) -> list[_HotEntry]:
         """A number is never reused: a changed entry has another one."""
         version = self._rows.version()
         with self._lock:

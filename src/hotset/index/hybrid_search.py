@@ -53,7 +53,7 @@ from hotset.index.full_text import (
     score_unfolded,
     tool_terms,
 )
-from hotset.index.fusion import FusedHit, Ranked, by_file, fuse
+from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
 from hotset.index.hot import HotEntries, HotReranker
 from hotset.index.vectors import Floats, Vectors
 from hotset.nouns.search import Entry, Filter, Hits, IndexHit, Query, Sort
@@ -307,7 +307,7 @@ class _CachedView:
 
 
 def _shown(
-    connection: apsw.Connection, ranked: list[Ranked], query: Query, asked: AnalysedQuery
+    connection: apsw.Connection, ranked: list[RankedHit], query: Query, asked: AnalysedQuery
 ) -> tuple[IndexHit, ...]:
     """The best existing hits, checked again: an engine may be wrong about a filter or a phrase."""
     hits: list[IndexHit] = []

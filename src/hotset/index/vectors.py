@@ -79,11 +79,11 @@ class Vectors:
         self._rows = rows
         signed = rows >= _SIGNED_FROM
         blocks = -(-rows // _BLOCK) if signed else 0
-        self._middle = _mapped(folder / "middle", np.dtype("<f4"), (size if signed else 0,))
-        self._signs = _mapped(folder / "signs", np.dtype("<u8"), (blocks, size, _BLOCK_WORDS))
-        self._bytes = _mapped(folder / "bytes", np.dtype("i1"), (rows, size))
+        self._middle = _map_file(folder / "middle", np.dtype("<f4"), (size if signed else 0,))
+        self._signs = _map_file(folder / "signs", np.dtype("<u8"), (blocks, size, _BLOCK_WORDS))
+        self._bytes = _map_file(folder / "bytes", np.dtype("i1"), (rows, size))
         self._column = {
-            name: _mapped(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()
+            name: _map_file(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()
         }
         self._looked_at = _looked_at(size)
         self._fitting: Lru[NumberFilter, _Fitting] = Lru(count=_FILTERS_KEPT)
@@ -212,7 +212,7 @@ class VectorsWriter:
                 self._files[name] = os.open(folder / name, flags, 0o600)
         except OSError as error:
             self.close()
-            raise _failed(error, folder) from error
+            raise _translate_error(error, folder) from error
         self._folder = folder
         signed = rows >= _SIGNED_FROM
         blocks = -(-rows // _BLOCK) if signed else 0
@@ -246,14 +246,14 @@ class VectorsWriter:
                 )
             self._sign(vectors)
         except OSError as error:
-            raise _failed(error, self._folder) from error
+            raise _translate_error(error, self._folder) from error
         self.rows += len(vectors)
 
     def forget(self, docs: Sequence[int]) -> None:
         """Clear the rows: neither their numbers nor their bytes can be found again."""
         if not self.rows or not docs:
             return
-        every = _mapped(self._folder / "doc", _COLUMNS["doc"], (self.rows,))
+        every = _map_file(self._folder / "doc", _COLUMNS["doc"], (self.rows,))
         wanted = np.asarray(sorted(docs), np.int64)
         rows = np.searchsorted(every, wanted)
         try:
@@ -262,11 +262,13 @@ class VectorsWriter:
                     os.pwrite(self._files["alive"], b"\0", row)
                     os.pwrite(self._files["bytes"], bytes(self._size), row * self._size)
         except OSError as error:
-            raise _failed(error, self._folder) from error
+            raise _translate_error(error, self._folder) from error
 
     def alive(self) -> int:
         return (
-            int(np.count_nonzero(_mapped(self._folder / "alive", _COLUMNS["alive"], (self.rows,))))
+            int(
+                np.count_nonzero(_map_file(self._folder / "alive", _COLUMNS["alive"], (self.rows,)))
+            )
             if self.rows
             else 0
         )
@@ -277,7 +279,7 @@ class VectorsWriter:
             for file in self._files.values():
                 os.fsync(file)
         except OSError as error:
-            raise _failed(error, self._folder) from error
+            raise _translate_error(error, self._folder) from error
 
     def close(self) -> None:
         for file in self._files.values():
@@ -290,13 +292,13 @@ class VectorsWriter:
     def _sign(self, vectors: Floats) -> None:
         """The signs of new rows; of all rows, where these make them enough to have signs at all."""
         if self.rows >= _SIGNED_FROM:
-            middle = _mapped(self._folder / "middle", np.dtype("<f4"), (self._size,))
+            middle = _map_file(self._folder / "middle", np.dtype("<f4"), (self._size,))
             self._write_signs(self.rows, vectors > middle)
         elif (rows := self.rows + len(vectors)) >= _SIGNED_FROM:
-            every = _mapped(self._folder / "bytes", np.dtype("i1"), (rows, self._size)).astype(
+            every = _map_file(self._folder / "bytes", np.dtype("i1"), (rows, self._size)).astype(
                 np.float32
             )
-            every *= _mapped(self._folder / "scale", _COLUMNS["scale"], (rows,))[:, None]
+            every *= _map_file(self._folder / "scale", _COLUMNS["scale"], (rows,))[:, None]
             middle = every.mean(axis=0, dtype=np.float64).astype("<f4")
             _write_all(self._files["middle"], middle.tobytes(), 0)
             self._write_signs(0, every > middle)
@@ -325,7 +327,7 @@ class VectorsWriter:
 
     def _signs_in(self, block: int, byte: int) -> NDArray[np.bool_]:
         """Of the eight rows that share a byte."""
-        every = _mapped(
+        every = _map_file(
             self._folder / "signs", np.dtype(np.uint8), (block + 1, self._size, _BLOCK_BYTES)
         )
         return np.unpackbits(every[block, :, byte, None], axis=1, bitorder="little").T.view(
@@ -372,7 +374,7 @@ def _among(numbers: frozenset[int], column: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(wanted[column])
 
 
-def _mapped(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def _map_file(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     if 0 in shape:
         return np.empty(shape, dtype)
     try:
@@ -390,7 +392,7 @@ def _write_all(file: int, content: bytes, at: int) -> None:
         left, at = left[written:], at + written
 
 
-def _failed(error: OSError, folder: Path) -> StoreFailed:
+def _translate_error(error: OSError, folder: Path) -> StoreFailed:
     if is_full(error):
         return DiskFull(
             f"the disk that holds {folder} is full; make room: the index goes on from where it is"

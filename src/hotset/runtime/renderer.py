@@ -145,7 +145,7 @@ def _check_rules(
 ) -> None:
     """Raises `Forbidden` if the provider would refuse what we made of the client's request."""
     original = dialect.reveal(own, links, hidden) if hidden else own
-    ours = dialect.declared(specs)
+    ours = dialect.declare(specs)
     broken = dialect.check(
         replace(outgoing, tools=(*outgoing.tools, *ours)),
         replace(original, tools=(*original.tools, *ours)),

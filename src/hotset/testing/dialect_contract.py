@@ -112,7 +112,7 @@ def _check_splicing(dialect: Dialect, request: Request) -> None:
 
 def _check_resending(dialect: Dialect, request: Request) -> None:
     """A history that a client decoded and encoded again has the same messages."""
-    spelled = tuple(replace(each, raw=_respelled(each.raw)) for each in request.messages)
+    spelled = tuple(replace(each, raw=_respell(each.raw)) for each in request.messages)
     again = dialect.parse(dialect.render(replace(request, messages=spelled)))
     assert _essences(again.messages) == _essences(request.messages), (
         "key order or spelling changed what a message says"
@@ -228,7 +228,7 @@ def _check_offering(dialect: Dialect, request: Request) -> None:
     again = dialect.parse(offered)
     ours = [tool for tool in again.tools if tool.name in names]
     assert [tool.name for tool in ours] == names, "our tools are not there, in order"
-    assert tuple(ours) == dialect.declared(_TOOLS), "our tools are not as declared"
+    assert tuple(ours) == dialect.declare(_TOOLS), "our tools are not as declared"
     assert [tool for tool in again.tools if tool not in ours] == list(request.tools), (
         "the client's tools changed"
     )
@@ -294,7 +294,7 @@ def _check_handing_over(dialect: Dialect) -> None:
         assert contents == [b"what it does" if names else b"words"], (
             "an answer in words does not say what it found"
         )
-    assert {each.name for each in dialect.declared((found,))} <= {found.name}
+    assert {each.name for each in dialect.declare((found,))} <= {found.name}
 
 
 def _check_revealing(dialect: Dialect, request: Request) -> None:
@@ -354,7 +354,7 @@ def _essences(messages: Sequence[Message]) -> list[tuple[str, bool]]:
     return [(each.essence, each.aside and each.role != "assistant") for each in messages]
 
 
-def _respelled(raw: bytes) -> bytes:
+def _respell(raw: bytes) -> bytes:
     return msgspec.json.format(
         msgspec.json.encode(msgspec.json.decode(raw), order="sorted"), indent=1
     )

@@ -390,10 +390,10 @@ class RamStore:
         return future
 
     def content(self, digest: Digest) -> bytes:
-        return _found(self._shelves.blobs, digest, "content")
+        return _get_row(self._shelves.blobs, digest, "content")
 
     def page(self, id: PageId) -> Page:
-        return _found(self._shelves.pages, id, "page")
+        return _get_row(self._shelves.pages, id, "page")
 
     def match(self, prefix: str) -> Sequence[PageId]:
         return sorted(id for id in self._shelves.pages if id.startswith(prefix))[:MATCHES]
@@ -415,7 +415,7 @@ class RamStore:
             )
 
     def session(self, id: SessionId) -> Session:
-        return _found(self._shelves.sessions, id, "session")
+        return _get_row(self._shelves.sessions, id, "session")
 
     def sessions(self) -> Iterator[Session]:
         return iter(tuple(self._shelves.sessions.values()))
@@ -447,7 +447,7 @@ class RamStore:
         )
 
     def reference(self, id: str) -> Reference:
-        return _found(self._shelves.references, id, "reference")
+        return _get_row(self._shelves.references, id, "reference")
 
     def references(self, session: SessionId) -> Iterator[Reference]:
         return iter(
@@ -480,7 +480,7 @@ class RamStore:
         )
 
     def memory(self, id: MemoryId) -> MemoryRecord:
-        return _found(self._shelves.versions, id, "memory")[-1]
+        return _get_row(self._shelves.versions, id, "memory")[-1]
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
         return self._shelves.versions_of(id)
@@ -799,7 +799,7 @@ def _fields(row: _Repeating) -> str:
     return repr((row.name, float(row.time), row.session, row.turn, sorted(row.detail.items())))
 
 
-def _found(shelf: dict[_Key, _Noun], key: _Key, what: str) -> _Noun:
+def _get_row(shelf: dict[_Key, _Noun], key: _Key, what: str) -> _Noun:
     try:
         return shelf[key]
     except KeyError:

@@ -63,7 +63,7 @@ _TELLING = 12  # characters; fewer are found in any text by chance, prefixes of 
 def planted(seed: int, n: int) -> list[Planted]:
     """`n` secrets, each kind in turn, each in one of the places where its kind occurs."""
     rng = Random(seed)  # noqa: S311 - the same ones each time
-    turns = islice(cycle((*((kind, _placed(make)) for kind, make in _SHAPED), *_NAMED)), n)
+    turns = islice(cycle((*((kind, _anywhere(make)) for kind, make in _SHAPED), *_NAMED)), n)
     return [_plant(rng, kind, *make(rng)) for kind, make in turns]
 
 
@@ -72,7 +72,7 @@ def kinds() -> tuple[str, ...]:
     return tuple(name for name, _ in (*_SHAPED, *_NAMED))
 
 
-def _placed(make: Callable[[Random], str]) -> Callable[[Random], tuple[str, str]]:
+def _anywhere(make: Callable[[Random], str]) -> Callable[[Random], tuple[str, str]]:
     """A token with a distinctive shape may be anywhere."""
 
     def place(rng: Random) -> tuple[str, str]:
@@ -90,7 +90,7 @@ def _plant(rng: Random, kind: str, secret: str, text: str) -> Planted:
     return Planted(kind, shown, f"{_prose(rng)}\n{text}\n{_prose(rng)}\n")
 
 
-def _some(rng: Random, alphabet: str, size: int) -> str:
+def _random_token(rng: Random, alphabet: str, size: int) -> str:
     """Random characters with letters and digits, as long tokens nearly always have."""
     while True:
         drawn = "".join(rng.choices(alphabet, k=size))
@@ -121,7 +121,7 @@ def _json_in_json(_rng: Random, secret: str) -> str:
     )
 
 
-def _wrapped(_rng: Random, secret: str) -> str:
+def _wrap_base64(_rng: Random, secret: str) -> str:
     return base64.b64encode(json.dumps({"type": "account", "value": secret}).encode()).decode()
 
 
@@ -163,7 +163,7 @@ _PLACES = (
     _written("2026-03-01T10:22:31Z INFO  client=svc-7 using {} for call id=42"),
     _written("My key is {}, please don't share it."),
     _written("@@ -1,3 +1,3 @@\n def connect():\n-    return None\n+    return Client('{}')"),
-    _wrapped,
+    _wrap_base64,
 )
 _BLOCK_PLACES = (
     _written("{}"),
@@ -186,13 +186,13 @@ _WRAPPINGS: tuple[Callable[[str], str], ...] = (
 
 
 def _drawn(prefix: str, alphabet: str, size: int, end: str = "") -> Callable[[Random], str]:
-    return lambda rng: prefix + _some(rng, alphabet, size) + end
+    return lambda rng: prefix + _random_token(rng, alphabet, size) + end
 
 
 def _pem(label: str, lines: int, *, head: str = "") -> Callable[[Random], str]:
     def make(rng: Random) -> str:
-        body = [_some(rng, _BASE64, _LINE) for _ in range(lines)]
-        body.append(_some(rng, _BASE64, rng.randrange(3, 60)) + "==")
+        body = [_random_token(rng, _BASE64, _LINE) for _ in range(lines)]
+        body.append(_random_token(rng, _BASE64, rng.randrange(3, 60)) + "==")
         above = [f"-----BEGIN {label}-----", *([head, ""] if head else [])]
         return "\n".join([*above, *body, f"-----END {label}-----"])
 
@@ -209,32 +209,34 @@ def _url_part(value: dict[str, object]) -> str:
 
 def _jwt(rng: Random) -> str:
     claims: dict[str, object] = {
-        "sub": _some(rng, _LETTERS, 12),
+        "sub": _random_token(rng, _LETTERS, 12),
         "iat": rng.randrange(10**9, 2 * 10**9),
     }
     head = _url_part({"alg": "HS256", "typ": "JWT"})
-    return f"{head}.{_url_part(claims)}.{_some(rng, _DASHED, 43)}"
+    return f"{head}.{_url_part(claims)}.{_random_token(rng, _DASHED, 43)}"
 
 
 def _slack(rng: Random) -> str:
     numbers = f"{rng.randrange(10**11, 10**12)}-{rng.randrange(10**12, 10**13)}"
-    return f"xoxb-{numbers}-{_some(rng, _LETTERS, 24)}"
+    return f"xoxb-{numbers}-{_random_token(rng, _LETTERS, 24)}"
 
 
-def _joined(*parts: tuple[str, str, int], end: str = "") -> Callable[[Random], str]:
+def _join_parts(*parts: tuple[str, str, int], end: str = "") -> Callable[[Random], str]:
     """Random parts, each after its own prefix."""
     return lambda rng: (
-        "".join(before + _some(rng, alphabet, size) for before, alphabet, size in parts) + end
+        "".join(before + _random_token(rng, alphabet, size) for before, alphabet, size in parts)
+        + end
     )
 
 
 def _slack_hook(rng: Random) -> tuple[str, str]:
-    secret = f"/T{_some(rng, _UPPER, 8)}/B{_some(rng, _UPPER, 10)}/{_some(rng, _LETTERS, 24)}"
+    team, bot = _random_token(rng, _UPPER, 8), _random_token(rng, _UPPER, 10)
+    secret = f"/T{team}/B{bot}/{_random_token(rng, _LETTERS, 24)}"
     return secret, f"notify: https://hooks.slack.com/services{secret}"
 
 
 def _database(rng: Random) -> tuple[str, str]:
-    secret = _some(rng, _LETTERS + "!*~.", rng.randrange(10, 24))
+    secret = _random_token(rng, _LETTERS + "!*~.", rng.randrange(10, 24))
     scheme = rng.choice(
         ("postgresql", "mysql+pymysql", "mongodb+srv", "redis", "amqp", "https", "ftp")
     )
@@ -249,7 +251,7 @@ def _database(rng: Random) -> tuple[str, str]:
 
 
 def _bearer(rng: Random) -> tuple[str, str]:
-    secret = _some(rng, _DASHED, rng.randrange(24, 60)) + "x"
+    secret = _random_token(rng, _DASHED, rng.randrange(24, 60)) + "x"
     return secret, rng.choice(
         (
             f"Authorization: Bearer {secret}",
@@ -260,14 +262,14 @@ def _bearer(rng: Random) -> tuple[str, str]:
 
 
 def _basic(rng: Random) -> tuple[str, str]:
-    secret = base64.b64encode(f"svc:{_some(rng, _LETTERS, 16)}".encode()).decode()
+    secret = base64.b64encode(f"svc:{_random_token(rng, _LETTERS, 16)}".encode()).decode()
     return secret, rng.choice(
         (f"Authorization: Basic {secret}", f'headers["Authorization"] = "Basic {secret}"')
     )
 
 
 def _docker(rng: Random) -> tuple[str, str]:
-    secret = base64.b64encode(f"svc:{_some(rng, _LETTERS, 20)}".encode()).decode()
+    secret = base64.b64encode(f"svc:{_random_token(rng, _LETTERS, 20)}".encode()).decode()
     return secret, json.dumps(
         {"auths": {"https://index.docker.io/v1/": {"auth": secret}}}, indent=2
     )
@@ -279,7 +281,7 @@ def _kube(rng: Random) -> tuple[str, str]:
 
 
 def _netrc(rng: Random) -> tuple[str, str]:
-    secret = _some(rng, _LETTERS + "!#%", 14)
+    secret = _random_token(rng, _LETTERS + "!#%", 14)
     return secret, rng.choice(
         (
             f"machine api.internal login svc password {secret}",
@@ -289,15 +291,15 @@ def _netrc(rng: Random) -> tuple[str, str]:
 
 
 def _pgpass(rng: Random) -> tuple[str, str]:
-    secret = _some(rng, _LETTERS, 16)
+    secret = _random_token(rng, _LETTERS, 16)
     return secret, f"db.internal:5432:main:app:{secret}"
 
 
-def _assigned(
+def _assignment(
     names: tuple[str, ...], alphabet: str, size: int
 ) -> Callable[[Random], tuple[str, str]]:
     def make(rng: Random) -> tuple[str, str]:
-        secret = _some(rng, alphabet, size)
+        secret = _random_token(rng, alphabet, size)
         name = rng.choice(names)
         shapes = (
             f'{name} = "{secret}"',
@@ -325,7 +327,7 @@ def _assigned(
 
 
 def _cookie(rng: Random) -> tuple[str, str]:
-    secret = _some(rng, _LETTERS, 32)
+    secret = _random_token(rng, _LETTERS, 32)
     name = rng.choice(("sessionid", "JSESSIONID", "PHPSESSID", "connect.sid", "session_id"))
     return secret, rng.choice(
         (f"Cookie: theme=dark; {name}={secret}; lang=en", f"Set-Cookie: {name}={secret}; HttpOnly")
@@ -333,7 +335,7 @@ def _cookie(rng: Random) -> tuple[str, str]:
 
 
 def _azure(rng: Random) -> tuple[str, str]:
-    secret = _some(rng, _BASE64, 86) + "=="
+    secret = _random_token(rng, _BASE64, 86) + "=="
     return (
         secret,
         (
@@ -350,7 +352,7 @@ _SHAPED: tuple[tuple[str, Callable[[Random], str]], ...] = (
     ("github-token", _drawn("ghp_", _LETTERS, 36)),
     ("github-token", _drawn("gho_", _LETTERS, 36)),
     ("github-token", _drawn("ghs_", _LETTERS, 36)),
-    ("github-token", _joined(("github_pat_", _LETTERS, 22), ("_", _LETTERS, 59))),
+    ("github-token", _join_parts(("github_pat_", _LETTERS, 22), ("_", _LETTERS, 59))),
     ("gitlab-token", _drawn("glpat-", _DASHED, 19, "x")),
     ("slack-token", _slack),
     ("stripe-key", _drawn("sk_live_", _LETTERS, 24)),
@@ -360,15 +362,15 @@ _SHAPED: tuple[tuple[str, Callable[[Random], str]], ...] = (
     ("huggingface-token", _drawn("hf_", _LETTERS, 34)),
     ("npm-token", _drawn("npm_", _LETTERS, 36)),
     ("pypi-token", _drawn("pypi-AgEIcHlwaS5vcmc", _DASHED, 120, "x")),
-    ("sendgrid-key", _joined(("SG.", _DASHED, 22), (".", _DASHED, 42), end="x")),
+    ("sendgrid-key", _join_parts(("SG.", _DASHED, 22), (".", _DASHED, 42), end="x")),
     ("twilio-key", _drawn("SK", _HEX, 32)),
     (
         "telegram-token",
-        lambda rng: f"{rng.randrange(10**8, 10**10)}:AA{_some(rng, _DASHED, 33)}",
+        lambda rng: f"{rng.randrange(10**8, 10**10)}:AA{_random_token(rng, _DASHED, 33)}",
     ),
     (
         "discord-token",
-        _joined(("M", _LETTERS, 25), (".", _LETTERS, 6), (".", _DASHED, 37), end="x"),
+        _join_parts(("M", _LETTERS, 25), (".", _LETTERS, 6), (".", _DASHED, 37), end="x"),
     ),
     ("digitalocean-token", _drawn("dop_v1_", _HEX, 64)),
     ("age-key", _drawn("AGE-SECRET-KEY-1", _UPPER, 58)),
@@ -390,9 +392,9 @@ _NAMED: tuple[tuple[str, Callable[[Random], tuple[str, str]]], ...] = (
     ("login", _pgpass),
     ("session", _cookie),
     ("azure-key", _azure),
-    ("aws-secret", _assigned(("aws_secret_access_key",), _BASE64, 40)),
-    ("password", _assigned(("password", "db_password", "smtp_passwd"), _LETTERS, 16)),
-    ("token", _assigned(("token", "access_token", "auth_token"), _HEX, 40)),
-    ("secret", _assigned(("client_secret", "app_secret"), _DASHED, 32)),
-    ("key", _assigned(("api_key", "signing_key"), _LETTERS, 32)),
+    ("aws-secret", _assignment(("aws_secret_access_key",), _BASE64, 40)),
+    ("password", _assignment(("password", "db_password", "smtp_passwd"), _LETTERS, 16)),
+    ("token", _assignment(("token", "access_token", "auth_token"), _HEX, 40)),
+    ("secret", _assignment(("client_secret", "app_secret"), _DASHED, 32)),
+    ("key", _assignment(("api_key", "signing_key"), _LETTERS, 32)),
 )

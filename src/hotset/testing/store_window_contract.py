@@ -351,7 +351,7 @@ def check_forms_go_with_the_session_whose_messages_they_show(store: Store, other
         assert list(other.bills(session)) == list(store.bills(session)), (
             "bills did not go with their session"
         )
-        assert _apart(other.dump(session)) == _apart(rows), (
+        assert _split_content(other.dump(session)) == _split_content(rows), (
             "a session that was dumped and loaded is not equal"
         )
     _plan(
@@ -385,7 +385,9 @@ def check_forms_that_sessions_share_keep_their_order_wherever_they_go(
     rows = list(store.dump(second))
     for session in (first, second):
         other.load(store.dump(session))
-    assert _apart(other.dump(second)) == _apart(rows), "what two sessions share changed its order"
+    assert _split_content(other.dump(second)) == _split_content(rows), (
+        "what two sessions share changed its order"
+    )
     last = turn_of(one.asks("one at last"))
     _plan(store, last, one.line[-1], shows(one.line[0], "by one at last"))
     third.load(store.dump(second))
@@ -415,7 +417,7 @@ def _shown(store: Store, line: list[Chain]) -> list[Shown]:
     return sorted(table.shown.values(), key=lambda row: (order[row.spot.chain], row.spot.position))
 
 
-def _apart(rows: Iterable[Row]) -> tuple[list[Row], set[Row]]:
+def _split_content(rows: Iterable[Row]) -> tuple[list[Row], set[Row]]:
     """Rows, and content, which is unordered."""
     every = list(rows)
     return [row for row in every if not isinstance(row, Blob)], {
@@ -478,7 +480,7 @@ def check_a_note_can_be_removed_and_written_again(store: Store) -> None:
 def check_a_note_that_expects_another_version_is_refused(store: Store) -> None:
     kept(store, NoteWritten(_PLAIN, "a", b"1", 1.0, expects=0))
     for wrong in (0, 2):
-        _refused(store, Conflict, NoteWritten(_PLAIN, "a", b"2", 1.0, expects=wrong))
+        _expect_refusal(store, Conflict, NoteWritten(_PLAIN, "a", b"2", 1.0, expects=wrong))
     kept(store, NoteWritten(_PLAIN, "a", b"2", 1.0, expects=1))
     assert _values(store, _PLAIN) == {"a": b"2"}, (
         "a note was not written by the one who knew its version"
@@ -548,7 +550,7 @@ def check_a_group_of_deposits_is_kept_whole_or_not_at_all(store: Store) -> None:
     turn = talk.turn("one", "two")
     before = len(list(store.events()))
     first = NoteWritten(_PLAIN, "a", b"1", 1.0)
-    _refused(
+    _expect_refusal(
         store,
         NotFound,
         first,
@@ -576,7 +578,7 @@ def _values(
     return {key: note.value for key, note in store.notes(space, keys, as_of).items()}
 
 
-def _refused(store: Store, error: type[HotsetError], *deposits: NoteWritten | Event) -> None:
+def _expect_refusal(store: Store, error: type[HotsetError], *deposits: NoteWritten | Event) -> None:
     try:
         store.keep(*deposits).result(timeout=60)
     except error:

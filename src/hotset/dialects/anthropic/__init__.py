@@ -10,7 +10,7 @@ from hotset.dialects import parts
 from hotset.dialects.anthropic.change import (
     answer,
     can_defer,
-    declared,
+    declare,
     injectable,
     loaded_tools,
     offer,

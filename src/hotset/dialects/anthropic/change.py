@@ -41,7 +41,7 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     names = [json_bytes.as_text(json_bytes.as_object(tool).get("name")) for tool in theirs]
     # The client marked its last tool as the end of what the provider caches: it must stay the last.
     is_marked = bool(theirs and json_bytes.as_object(theirs[-1]).get("cache_control"))
-    return change.offer(outer, declared(tools), names, before_last=is_marked)
+    return change.offer(outer, declare(tools), names, before_last=is_marked)
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
@@ -58,8 +58,8 @@ def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     return change.withhold(outer, unwanted, with_mark)
 
 
-def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
-    return change.declared(tools, _tool)
+def declare(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
+    return change.declare(tools, _tool)
 
 
 def can_defer(request: Request) -> bool:
@@ -116,7 +116,7 @@ def reveal(request: Request, links: Sequence[Link], hidden: Mapping[Chain, Hidde
             None,
         )
         if behind is not None and messages[behind].role is Role.USER:
-            messages[behind] = _answered(messages[behind], blocks)
+            messages[behind] = _add_results(messages[behind], blocks)
             still[link.chain] = replace(row, after=())
         else:
             still[link.chain] = replace(row, after=(_message_of(blocks),))
@@ -230,17 +230,17 @@ def _message_of(blocks: Sequence[bytes]) -> bytes:
     return b'{"role":"user","content":[%s]}' % b",".join(blocks)
 
 
-def _answered(message: Message, blocks: Sequence[bytes]) -> Message:
+def _add_results(message: Message, blocks: Sequence[bytes]) -> Message:
     # An empty text is dropped in favor of the results.
     parts = (part for part in message.parts if part.content or part.call)
     return replace(
         message,
-        raw=_joined(message.raw, blocks),
+        raw=_prepend_blocks(message.raw, blocks),
         parts=(*understand(_message_of(blocks)).parts, *parts),
     )
 
 
-def _joined(raw: bytes, blocks: Sequence[bytes]) -> bytes:
+def _prepend_blocks(raw: bytes, blocks: Sequence[bytes]) -> bytes:
     """The message with these blocks before its own content."""
     message = json_bytes.node(raw)
     content = message.members().get("content")

@@ -41,7 +41,7 @@ def refuse(status: int, message: str) -> bytes:
 
 
 def _document(body: bytes) -> Reply:
-    body, value = json_bytes.salvaged(body)
+    body, value = json_bytes.salvage(body)
     tree = json_bytes.as_object(value)
     error = error_of(tree)
     stop = json_bytes.as_text(tree.get("stop_reason"))

@@ -285,7 +285,7 @@ class _Turn:
 
     @property
     def blocks(self) -> Iterator[tuple[str, _Block]]:
-        return _placed(self.messages)
+        return _blocks_with_places(self.messages)
 
     @property
     def thinking(self) -> list[dict[str, Any]]:
@@ -333,16 +333,20 @@ class _Conversation:
 
     @property
     def blocks(self) -> Iterator[tuple[str, _Block]]:
-        return _placed(enumerate(self.messages))
+        return _blocks_with_places(enumerate(self.messages))
 
     @cached_property
     def server_blocks(self) -> list[tuple[str, _Block]]:
-        return [(where, block) for where, block in _placed(self.unusual) if block.is_server]
+        return [
+            (where, block) for where, block in _blocks_with_places(self.unusual) if block.is_server
+        ]
 
     @property
     def compactions(self) -> list[tuple[str, _Block]]:
         return [
-            (where, block) for where, block in _placed(self.unusual) if block.type == "compaction"
+            (where, block)
+            for where, block in _blocks_with_places(self.unusual)
+            if block.type == "compaction"
         ]
 
     @cached_property
@@ -354,7 +358,9 @@ class _Conversation:
         return {name for facts in self.messages for name in facts.names}
 
 
-def _placed(messages: Iterable[tuple[int, _MessageFacts]]) -> Iterator[tuple[str, _Block]]:
+def _blocks_with_places(
+    messages: Iterable[tuple[int, _MessageFacts]],
+) -> Iterator[tuple[str, _Block]]:
     """Every block with its place in the body."""
     for index, facts in messages:
         for block in facts.blocks:
@@ -379,7 +385,7 @@ def _facts(raw: bytes) -> _MessageFacts:
         names=tuple(block.name for block in uses),
         results=tuple(block.answers for block in blocks if block.type == "tool_result"),
         results_first=_results_first(blocks),
-        marks=_marked(json_bytes.as_list(content)),
+        marks=_count_marks(json_bytes.as_list(content)),
         references=references,
         images=images,
         empty=empty,
@@ -490,7 +496,7 @@ def _of_replies(block: dict[str, Any]) -> Iterator[str]:
         yield from (f"{type}.{name}" for name in _REPLY_ONLY if name in block)
 
 
-def _marked(blocks: Sequence[Any]) -> int:
+def _count_marks(blocks: Sequence[Any]) -> int:
     """Blocks with a mark, and marked blocks inside tool results."""
     return sum(1 for block in _with_inner(blocks) if block.get("cache_control"))
 
@@ -569,12 +575,12 @@ def _server_results(now: _Conversation) -> Iterator[Violation]:
             elif (
                 block.is_server
                 and block.answers not in called
-                and block.answers not in _carried(now.answers[:index])
+                and block.answers not in _open_server_calls(now.answers[:index])
             ):
                 yield broken(5, where, block.answers, type=block.type, id=block.answers)
 
 
-def _carried(earlier: Sequence[_Turn]) -> set[str]:
+def _open_server_calls(earlier: Sequence[_Turn]) -> set[str]:
     """Ids of server tools that ran on while the client answered a call of its own: their results
     are in a later turn."""
     blocks = [block for turn in earlier for _, block in turn.blocks if block.is_server]
@@ -611,7 +617,7 @@ def _thinking_off(now: _Conversation) -> Iterator[Violation]:
 def _marks(now: _Conversation) -> Iterator[Violation]:
     tools = json_bytes.as_list(now.outer.tree("tools"))
     system = json_bytes.as_list(now.outer.tree("system"))
-    count = _marked(tools) + _marked(system) + sum(facts.marks for facts in now.messages)
+    count = _count_marks(tools) + _count_marks(system) + sum(facts.marks for facts in now.messages)
     if count > _MAX_MARKS:
         yield broken(9, "cache_control", count=count)
 
@@ -622,7 +628,7 @@ def _tools(now: _Conversation) -> Iterator[Violation]:
         yield broken(10, "tools", problem="tools: Tool names must be unique.")
     if not names:
         return
-    yield from _deferred(now.request.tools)
+    yield from _check_deferred(now.request.tools)
     for index, facts in now.unusual:
         for place, name in facts.references:
             if name not in names:
@@ -630,7 +636,7 @@ def _tools(now: _Conversation) -> Iterator[Violation]:
                 yield broken(10, f"messages.{index}{place}", name, problem=problem)
 
 
-def _deferred(tools: Sequence[ClientTool]) -> Iterator[Violation]:
+def _check_deferred(tools: Sequence[ClientTool]) -> Iterator[Violation]:
     """At least one tool is not deferred, and no deferred tool marks the end of a cached prefix."""
     deferred = [
         (index, tree) for index, tool in enumerate(tools) if (tree := _if_deferred(tool.raw))

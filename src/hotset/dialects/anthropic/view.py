@@ -137,7 +137,7 @@ class _Editor(Editor):
         place = self.places.of(index)
         if place is None:
             return b""
-        return frame.raw if place == index else _reworded(frame, index=json_bytes.encode(place))
+        return frame.raw if place == index else _edit_frame(frame, index=json_bytes.encode(place))
 
     def _ending(self, frame: SseFrame, last: Round) -> bytes:
         tree = json_bytes.lenient_object(frame.data)
@@ -145,11 +145,11 @@ class _Editor(Editor):
         if (
             stop := _stop(json_bytes.as_object(tree.get("delta")).get("stop_reason"), last)
         ) is not None:
-            delta = json_bytes.member_of(json_bytes.salvaged(frame.data)[0], "delta")
+            delta = json_bytes.member_of(json_bytes.salvage(frame.data)[0], "delta")
             values["delta"] = replace_members(delta, {"stop_reason": json_bytes.encode(stop)})
         if not self.is_first and any((*self.earlier, self.usage)):
             values["usage"] = with_sum(self._last_usage(frame, tree), [*self.earlier, self.usage])
-        return _reworded(frame, **values) if values else frame.raw
+        return _edit_frame(frame, **values) if values else frame.raw
 
     def _last_usage(self, frame: SseFrame, tree: dict[str, Any]) -> bytes:
         """The last round's usage, with the counts that only its beginning had: the client saw
@@ -163,7 +163,7 @@ class _Editor(Editor):
             if given.get(name) is None
         }
         return replace_members(
-            json_bytes.member_of(json_bytes.salvaged(frame.data)[0], "usage") if given else b"{}",
+            json_bytes.member_of(json_bytes.salvage(frame.data)[0], "usage") if given else b"{}",
             missing,
         )
 
@@ -173,8 +173,8 @@ def _stop(reason: Any, last: Round) -> str | None:
     return "end_turn" if reason == "tool_use" and last.calls and not last.foreign else None
 
 
-def _reworded(frame: SseFrame, **values: bytes) -> bytes:
-    return frame.with_data(replace_members(json_bytes.salvaged(frame.data)[0], values))
+def _edit_frame(frame: SseFrame, **values: bytes) -> bytes:
+    return frame.with_data(replace_members(json_bytes.salvage(frame.data)[0], values))
 
 
 def _is_own(block: dict[str, Any], ours: Container[str]) -> bool:

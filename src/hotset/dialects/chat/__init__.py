@@ -9,7 +9,7 @@ from hotset.dialects import parts
 from hotset.dialects.chat.change import (
     answer,
     can_defer,
-    declared,
+    declare,
     injectable,
     loaded_tools,
     offer,

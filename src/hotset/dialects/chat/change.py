@@ -44,15 +44,15 @@ def slots(message: JsonNode) -> Iterator[Slot | None]:
 def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
     outer = envelope.open_envelope(body, "messages")
     names = [tool.name for key in ("tools", "functions") for tool in outer.tools(key, _name)]
-    return change.offer(outer, declared(tools), names)
+    return change.offer(outer, declare(tools), names)
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     return change.withhold(envelope.open_envelope(body, "messages"), unwanted)
 
 
-def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
-    return change.declared(tools, _tool)
+def declare(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
+    return change.declare(tools, _tool)
 
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:

@@ -38,7 +38,7 @@ def openai_usage(tree: Any, total: str, details: str, output: str) -> Usage:
 
 
 def _document(body: bytes) -> Reply:
-    body, value = json_bytes.salvaged(body)
+    body, value = json_bytes.salvage(body)
     tree = json_bytes.as_object(value)
     raws = json_bytes.elements_of(json_bytes.member_of(body, "choices"))
     messages: list[tuple[int, bytes]] = []

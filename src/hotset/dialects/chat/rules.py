@@ -111,7 +111,7 @@ def check(
         *names_checked(request, _names_used(messages)),
         *deferral_checked(request),
         *_last_role(request, messages),
-        *_signed(request, messages),
+        *_check_signatures(request, messages),
     ]
     if original is not None and original is not request:
         found += _signatures_kept(request, original)
@@ -198,7 +198,7 @@ def _last_role(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator
         yield broken(23, f"messages.{len(messages) - 1}", role="assistant")
 
 
-def _signed(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
+def _check_signatures(request: Request, messages: Sequence[dict[str, Any]]) -> Iterator[Violation]:
     """Rule 24: the first call of each step of the current turn is signed."""
     if not _GEMINI_3.search(request.model):
         return
@@ -212,14 +212,14 @@ def _signatures_kept(request: Request, original: Request) -> Iterator[Violation]
     if not _GEMINI_3.search(request.model):
         return
     signed = {
-        call for message in original.messages if _is_signed(message) for call in _called(message)
+        call for message in original.messages if _is_signed(message) for call in _call_ids(message)
     }
     for index, message in enumerate(request.messages):
-        if signed.intersection(called := _called(message)) and not _is_signed(message):
+        if signed.intersection(called := _call_ids(message)) and not _is_signed(message):
             yield broken(24, f"messages.{index}.tool_calls.0", called[0])
 
 
-def _called(message: Message) -> list[str]:
+def _call_ids(message: Message) -> list[str]:
     return [part.call for part in message.parts if part.kind.family is Kind.TOOL_CALL and part.call]
 
 

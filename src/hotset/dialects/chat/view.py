@@ -159,7 +159,7 @@ class _Editor(Editor):
         choice = replace_members(
             choices[-1],
             {
-                "message": _merged(
+                "message": _merge_messages(
                     [json_bytes.member_of(raw, "message") or b"{}" for raw in choices], self.ours
                 )
             },
@@ -248,7 +248,7 @@ class _Editor(Editor):
         is_counted = isinstance(chunk.tree.get("usage"), dict)
         if not chunk.choice:
             return self._named(chunk.frame.data) if is_counted else None
-        text = json_bytes.salvaged(chunk.frame.data)[0]
+        text = json_bytes.salvage(chunk.frame.data)[0]
         choice = json_bytes.elements_of(json_bytes.member_of(text, "choices"))[0]
         delta = json_bytes.member_of(choice, "delta")
         edited = self._apart(self._delta(delta, chunk.calls), chunk)
@@ -323,7 +323,7 @@ class _Editor(Editor):
     def _named(self, data: bytes) -> bytes:
         if self.is_first or not self._name:
             return data
-        text = json_bytes.salvaged(data)[0]
+        text = json_bytes.salvage(data)[0]
         return replace_members(
             text,
             {
@@ -335,7 +335,7 @@ class _Editor(Editor):
 
     def _ending(self, chunk: _Chunk, data: bytes, last: Round) -> bytes:
         values: dict[str, bytes] = {}
-        text = json_bytes.salvaged(data)[0]
+        text = json_bytes.salvage(data)[0]
         if (
             chunk.choice
             and (stop := _stop(chunk.choice.get("finish_reason"), last)) is not None
@@ -357,7 +357,7 @@ def _stop(reason: Any, last: Round) -> str | None:
     return "stop" if reason == "tool_calls" and last.calls and not last.foreign else None
 
 
-def _merged(messages: Sequence[bytes], ours: Container[str]) -> bytes:
+def _merge_messages(messages: Sequence[bytes], ours: Container[str]) -> bytes:
     trees = [json_bytes.lenient_object(raw) for raw in messages]
     left = {
         name: bytes(value) for name, value in json_bytes.members(messages[-1], "a message").items()
@@ -365,14 +365,14 @@ def _merged(messages: Sequence[bytes], ours: Container[str]) -> bytes:
     for name in _TEXTS:
         texts = [tree[name] for tree in trees if tree.get(name)]
         if len(trees) > 1 and texts:
-            left[name] = json_bytes.encode(_joined(texts))
+            left[name] = json_bytes.encode(_join_texts(texts))
     return _without(
         json_bytes.encode({name: msgspec.Raw(value) for name, value in left.items()}),
         lambda call: _name(call) in ours,
     )
 
 
-def _joined(texts: Sequence[Any]) -> Any:
+def _join_texts(texts: Sequence[Any]) -> Any:
     """One text; a list of blocks where one of them is a list."""
     if all(isinstance(text, str) for text in texts):
         return _BETWEEN.join(texts)

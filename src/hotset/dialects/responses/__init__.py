@@ -13,7 +13,7 @@ from hotset.dialects.port import Deferral, Invariant
 from hotset.dialects.responses.change import (
     answer,
     can_defer,
-    declared,
+    declare,
     injectable,
     loaded_tools,
     offer,

@@ -52,18 +52,16 @@ def offer(body: bytes, tools: Sequence[ToolSpec]) -> bytes:
         tool.name
         for tool in outer.tools("tools", lambda tool: json_bytes.as_text(tool.get("name")))
     ]
-    return change.offer(outer, declared(tools), names)
+    return change.offer(outer, declare(tools), names)
 
 
 def withhold(body: bytes, unwanted: Callable[[bytes], bool]) -> bytes:
     return change.withhold(envelope.open_envelope(body, "input"), unwanted)
 
 
-def declared(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
+def declare(tools: Sequence[ToolSpec]) -> tuple[ClientTool, ...]:
     """Tools that load when found are only in the answer to the search that found them."""
-    return change.declared(
-        (tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool
-    )
+    return change.declare((tool for tool in tools if tool.loading is not Loading.WHEN_FOUND), _tool)
 
 
 def can_defer(request: Request) -> bool:
@@ -77,7 +75,9 @@ def can_defer(request: Request) -> bool:
 
 def answer(results: Sequence[Answer]) -> tuple[bytes, ...]:
     return tuple(
-        json_bytes.encode(_found(each) if each.searched else _answered(each.call, _output(each)))
+        json_bytes.encode(
+            _search_output(each) if each.searched else _function_output(each.call, _output(each))
+        )
         for each in results
     )
 
@@ -105,7 +105,7 @@ def spell_out(raw: bytes, words: Mapping[str, str]) -> bytes:
             )
         case {"type": "tool_search_output", "execution": "client"}:
             return json_bytes.encode(
-                _answered(
+                _function_output(
                     call,
                     "\n".join(words.get(name, name) for name in loaded_tools(raw)) or "(nothing)",
                 )
@@ -166,7 +166,7 @@ def _output_slots(kind: str, item: JsonNode, output: JsonNode | None) -> Iterato
         yield _text_slot(block) or (change.text_block(block, "input_text") if is_free else None)
 
 
-def _found(given: Answer) -> dict[str, Any]:
+def _search_output(given: Answer) -> dict[str, Any]:
     """The tools that a search found. It has no room for text: a failed search found nothing."""
     tools = [_function(each) | {"defer_loading": True} for each in given.tools]
     return {
@@ -178,7 +178,7 @@ def _found(given: Answer) -> dict[str, Any]:
     }
 
 
-def _answered(call: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
+def _function_output(call: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call, "output": output}
 
 

@@ -22,7 +22,7 @@ def read(body: bytes, *, streamed: bool) -> Reply:
 
 
 def _document(body: bytes) -> Reply:
-    body, value = json_bytes.salvaged(body)
+    body, value = json_bytes.salvage(body)
     tree = json_bytes.as_object(value)
     return _Outline().update(tree).reply(_items(body, tree))
 
@@ -131,7 +131,7 @@ class _Assembly:
     """The items as the last event repeated them."""
 
     def take(self, name: str, raw: bytes) -> None:
-        raw, value = json_bytes.salvaged(raw)
+        raw, value = json_bytes.salvage(raw)
         event = json_bytes.as_object(value)
         if not event:
             return  # without data the event may be cut

@@ -77,14 +77,14 @@ def check(
         *_reasoning_followed(items),
         *names_checked(request, names),
         *deferral_checked(request),
-        *_searched(request),
+        *_check_search(request),
     ]
     if original is not None and original is not request:
         found += _reasoning_kept(items, before)
     return tuple(found)
 
 
-def _searched(request: Request) -> Iterator[Violation]:
+def _check_search(request: Request) -> Iterator[Violation]:
     """Deferred tools require the search for them, unless the client runs the search and adds the
     tools itself."""
     raws = [
@@ -190,8 +190,8 @@ def _reasoning_kept(
     items: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]
 ) -> Iterator[Violation]:
     """Rule 21, second half: an item that came with reasoning keeps it unchanged."""
-    led_by = dict(_led(before))
-    leads_now = dict(_led(items))
+    led_by = dict(_reasoning_pairs(before))
+    leads_now = dict(_reasoning_pairs(items))
     for index, item in enumerate(items):
         key = _key(item)
         if key in led_by and leads_now.get(key) != led_by[key]:
@@ -204,7 +204,7 @@ def _reasoning_kept(
             yield broken(21, f"input.{index}", key, problem=problem)
 
 
-def _led(items: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _reasoning_pairs(items: Sequence[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
     for first, second in pairwise(items):
         if first.get("type") == "reasoning" and _made_by_model(second) and (key := _key(second)):
             yield key, first

@@ -79,7 +79,7 @@ class _Editor(Editor):
         self._items.clear()
 
     def show(self, frame: SseFrame) -> bytes:
-        text, value = json_bytes.salvaged(frame.data)
+        text, value = json_bytes.salvage(frame.data)
         tree = json_bytes.as_object(value)
         kind = json_bytes.as_text(tree.get("type")) or (frame.name if tree else "")
         self.ended = self.ended or kind in _END or kind == "error"
@@ -242,7 +242,7 @@ class _Editor(Editor):
         return self._shift
 
     def _ending(self, data: bytes) -> bytes:
-        text, tree = json_bytes.salvaged(data)
+        text, tree = json_bytes.salvage(data)
         if self.plain or json_bytes.as_object(tree).get("type") not in _END:
             return data
         response = json_bytes.member_of(text, "response")

@@ -38,7 +38,7 @@ class Endpoint:
 
     def __init__(self, address: EndpointAddress) -> None:
         self._address = address
-        self._url = _checked(address.url)
+        self._url = _parse_url(address.url)
 
     @property
     def id(self) -> str:
@@ -127,7 +127,7 @@ _REASONS = {
 }
 
 
-def _checked(url: str) -> SplitResult:
+def _parse_url(url: str) -> SplitResult:
     parts = urlsplit(url.rstrip("/"))
     if (
         parts.scheme not in ("http", "https")

@@ -204,7 +204,7 @@ def read_weights(file: Path) -> ModelWeights:
     """Read either kind of file. Raises `BadConfig` if it is missing or something else."""
     try:
         data = file.read_bytes()
-        named = _packed(data) if data[:2] == b"PK" else _safetensors(data)
+        named = _read_packed(data) if data[:2] == b"PK" else _safetensors(data)
         return _weights(named, sha256(data).hexdigest()[:16])
     except OSError as error:
         raise BadConfig(
@@ -231,7 +231,7 @@ def pack_weights(source: Path, target: Path) -> None:
         np.savez(out, allow_pickle=False, **packed)
 
 
-def _packed(data: bytes) -> Named:
+def _read_packed(data: bytes) -> Named:
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 

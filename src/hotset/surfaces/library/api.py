@@ -455,7 +455,7 @@ class Tools(_BaseTools):
         ]
         offered = [(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
         specs = [ToolSpec(tool.name, description, tool.parameters) for tool, description in offered]
-        return [msgspec.json.decode(each.raw) for each in spoken.declared(specs)]
+        return [msgspec.json.decode(each.raw) for each in spoken.declare(specs)]
 
     def use(
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""

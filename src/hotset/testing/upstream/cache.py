@@ -294,7 +294,7 @@ def _block(role: str, block: Any) -> CachedBlock:
     ttl = None
     if marks:
         ttl = LONG if any(mark.get("ttl") == "1h" for mark in marks) else SHORT
-    return CachedBlock(role.encode() + msgspec.json.encode(_unmarked(block)), ttl)
+    return CachedBlock(role.encode() + msgspec.json.encode(_strip_mark(block)), ttl)
 
 
 def _expand_references(block: Any, deferred: Mapping[str, Any]) -> Any:
@@ -323,12 +323,12 @@ def _marks(block: Any) -> Iterator[Mapping[str, Any]]:
             yield from (mark for inner in _blocks(block.get("content")) for mark in _marks(inner))
 
 
-def _unmarked(block: Any) -> Any:
+def _strip_mark(block: Any) -> Any:
     if not isinstance(block, Mapping):
         return block
     bare = {key: value for key, value in block.items() if key != "cache_control"}
     if bare.get("type") == "tool_result" and isinstance(bare.get("content"), list):
-        bare["content"] = [_unmarked(inner) for inner in bare["content"]]
+        bare["content"] = [_strip_mark(inner) for inner in bare["content"]]
     return bare
 
 

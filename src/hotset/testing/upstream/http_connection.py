@@ -263,7 +263,7 @@ def _find_fault(faults: Sequence[Fault], kind: type[_F]) -> _F | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Performed:
+class AnswerOutcome:
     """How an answer ended."""
 
     cancelled_after: float | None
@@ -279,7 +279,7 @@ class Unreadable(Exception):
     """The client's bytes are not HTTP."""
 
 
-Answering = Callable[[Received], Awaitable[tuple[Iterable[Act], Callable[[Performed], None]]]]
+Answering = Callable[[Received], Awaitable[tuple[Iterable[Act], Callable[[AnswerOutcome], None]]]]
 """Returns the acts for a request, and a callback for how it ended."""
 
 
@@ -358,16 +358,16 @@ class ScriptedConnection(asyncio.Protocol):
             self._transport.close()
             self._living.discard(self)
 
-    async def _perform(self, acts: Iterable[Act], started: float) -> Performed:
+    async def _perform(self, acts: Iterable[Act], started: float) -> AnswerOutcome:
         try:
             for act in acts:
                 if isinstance(act, ScriptedEnd):
                     self._end(act)
-                    return Performed(None, closed=True)
+                    return AnswerOutcome(None, closed=True)
                 await self._do(act)
         except ClientGone:
-            return Performed(monotonic() - started, closed=True)
-        return Performed(None, closed=False)
+            return AnswerOutcome(monotonic() - started, closed=True)
+        return AnswerOutcome(None, closed=False)
 
     async def _do(self, act: Write | Wait) -> None:
         assert self._transport is not None

@@ -26,7 +26,7 @@ from hotset.testing.upstream.cache import (
 from hotset.testing.upstream.faults import Raw, Status
 from hotset.testing.upstream.http_connection import (
     Act,
-    Performed,
+    AnswerOutcome,
     ScriptedAnswer,
     ScriptedConnection,
     event_frames,
@@ -184,7 +184,9 @@ class ScriptedUpstream:
         for connection in tuple(self._living):
             await connection.close()
 
-    async def _answer(self, request: Received) -> tuple[Iterable[Act], Callable[[Performed], None]]:
+    async def _answer(
+        self, request: Received
+    ) -> tuple[Iterable[Act], Callable[[AnswerOutcome], None]]:
         dialect = _ROUTES.get(_route(request.path)) if request.method == "POST" else None
         received = self._log.add(replace(request, arrived=self._now(), dialect=dialect))
         return self._provider.acts(received), lambda performed: self._log.end(
@@ -216,7 +218,7 @@ _ROUTES = {
 }
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The request is answered with an error status."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -257,7 +259,7 @@ class Provider:
             if _route(request.path).endswith("/count_tokens"):
                 return _json_acts({"input_tokens": charge.total})
             say = self._play(request)
-        except Refused as refused:
+        except RequestRefused as refused:
             return _refusal_acts(Say(fault=Status(refused.status, refused.message)), wire)
         if any(isinstance(fault, Status | Raw) for fault in say.faults):
             return _refusal_acts(say, wire)
@@ -270,7 +272,7 @@ class Provider:
         try:
             body = request.json()
         except ValueError as error:
-            raise Refused(
+            raise RequestRefused(
                 400, f"We could not parse the JSON body of your request. ({error})"
             ) from error
         _check_shape(request.dialect, body)
@@ -295,7 +297,7 @@ class Provider:
         if not previous:
             return new
         if previous not in self._remembered:
-            raise Refused(400, f"Previous response with id '{previous}' not found.")
+            raise RequestRefused(400, f"Previous response with id '{previous}' not found.")
         return [*self._remembered[previous], *new]
 
     def _charged(
@@ -313,7 +315,7 @@ class Provider:
             )
             return serve_plain(self._cache, plain, now)
         except BreakpointsRefused as refused:
-            raise Refused(400, str(refused)) from refused
+            raise RequestRefused(400, str(refused)) from refused
 
     def _turn(self, say: Say, body: Mapping[str, Any], charge: Charge) -> WireTurn:
         self._replies += 1
@@ -342,7 +344,7 @@ def _check_shape(dialect: DialectName | None, body: Mapping[str, Any]) -> None:
     if isinstance(messages, str) and name == "input":
         return
     if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
-        raise Refused(400, f"Invalid type for '{name}': expected an array of objects.")
+        raise RequestRefused(400, f"Invalid type for '{name}': expected an array of objects.")
 
 
 def _check_rules(dialect: DialectName, body: bytes) -> None:
@@ -354,9 +356,9 @@ def _check_rules(dialect: DialectName, body: bytes) -> None:
     try:
         broken = reader.check(reader.parse(body))
     except Malformed as error:
-        raise Refused(400, str(error)) from error
+        raise RequestRefused(400, str(error)) from error
     if broken:
-        raise Refused(400, broken[0].text)
+        raise RequestRefused(400, broken[0].text)
 
 
 def _reply_acts(turn: WireTurn, wire: DialectWire) -> Iterator[Act]:
