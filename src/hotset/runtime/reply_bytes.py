@@ -95,7 +95,7 @@ def salvage(body: bytes, encoding: str) -> bytes:
 async def decompress_reply(response: Response) -> Response:
     """The same reply without compression, and without the headers that describe its encoding.
 
-    Replies that we look into are asked for uncompressed; one that is compressed all the same is
+    Replies that we read are requested uncompressed; one that is compressed all the same is
     read whole first.
     """
     coding = header(response.headers, b"content-encoding")

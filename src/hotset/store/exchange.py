@@ -57,11 +57,10 @@ _TYPES: dict[str, Any] = {name: noun for noun, name in _NAMES.items()}
 
 
 def write_lines(rows: Iterable[Row], *, sealed: int = 0) -> Iterator[bytes]:
-    """A header, a line for each row, and a last line that says how many there were: a file that was
-    cut off is noticed.
+    """A header, a line for each row, and a last line with their count: a truncated file is noticed.
 
-    `sealed` is the version of the patterns by which secrets were taken out (see `store.sealed`), 0
-    where they were not: it is in the header of the file.
+    `sealed`, in the header, is the version of the patterns by which secrets were sealed (see
+    `store.sealed`); 0 if they were not.
     """
     yield _line({"hotset": "store", "format": FORMAT} | ({"sealed": sealed} if sealed else {}))
     count = 0
@@ -176,11 +175,10 @@ def _blob(number: int, fields: dict[str, Any]) -> Blob:
 def dump(
     reading: Callable[[], AbstractContextManager[apsw.Connection]], session: SessionId | None
 ) -> Iterator[Row]:
-    """Everything a store holds, or everything of one session: the content first, then the rows in
-    the order in which they were kept.
+    """All rows of a store, or of one session: the content first, then the rows in the order in
+    which they were kept.
 
-    One read transaction for the whole of it: a row must not point to content that was kept after we
-    looked.
+    One read transaction covers it all: a row must not point to content that was kept later.
     """
     given = {"session": session} if session is not None else None
     addresses = " UNION ALL ".join(sql for table in TABLES for sql in table.content_of_session)
@@ -226,12 +224,12 @@ def load(
     *,
     gaps: bool = False,
 ) -> int:
-    """The number of rows that were new.
+    """Import rows; returns how many were new.
 
-    Raises `BadInput`, and changes nothing, where a row points to what is not there or is wrong in
-    itself: every row is looked at before the first is written, and waits in a file without a name
-    in `folder` meanwhile. The writing is in transactions of some milliseconds. Where that breaks
-    off (a kill, a full disk), a part is there, whole in itself; loading again adds the rest.
+    Raises `BadInput`, and changes nothing, if a row points to something missing or is invalid: all
+    rows are checked before the first is written, and wait in an unnamed file in `folder` meanwhile.
+    The writing is in transactions of some milliseconds. If it is interrupted (a kill, a full disk),
+    a consistent part is there; loading again adds the rest.
     """
     check = ImportCheck(connection, translate, gaps)
     with TemporaryFile(dir=folder) as waiting:
@@ -335,13 +333,12 @@ class RowImport:
 
 @dataclass(slots=True)
 class ImportCheck:
-    """Refuses rows that cannot be taken in, before anything is written: whose lineage cannot be
-    (they follow themselves, each other, or something that is not there), or that are wrong in
-    themselves.
+    """Refuses invalid rows before anything is written: those that follow themselves, each other or
+    something missing, or that are invalid in themselves.
 
-    What a row follows is in the store or comes before it, so that there are no cycles. With
-    `gaps`, what a row follows may be missing: that is how a store looks that was repaired. Keys are
-    remembered by their hashes, to take little room.
+    What a row follows is in the store or comes before it, so that there are no cycles. With `gaps`,
+    it may be missing: a repaired store looks like that. Keys are remembered by their hashes, to
+    take little room.
     """
 
     connection: apsw.Connection
@@ -354,7 +351,7 @@ class ImportCheck:
     _awaited: dict[tuple[str, ...], int] = field(default_factory=dict)
     """Keys that may still come, and the row that needs each."""
     _followed: dict[str, int] = field(default_factory=dict)
-    """Pages that are not there and that a note follows: they must not come behind it."""
+    """Missing pages that a note follows: they must not come after it."""
     _memories: dict[MemoryId, MemoryKind] = field(default_factory=dict)
 
     def over(self, rows: Iterable[Row]) -> Iterator[Row]:

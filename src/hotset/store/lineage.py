@@ -318,8 +318,8 @@ class Kinship(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The session that another belongs to: its agent started that one as a subagent, or that one
-    goes on where it was cut short.
+    """The parent of a session: its agent started the session as a subagent, or the session
+    continues where the parent was cut.
 
     A link is an event of the child's, written with its first turn: it survives as the session does,
     and is exported with it.
@@ -341,7 +341,7 @@ class Parent:
 
 
 def find_parent(asked: RequestReceived, look: Lookup) -> Parent | None:
-    """The parent of a session that begins with this request; None where nothing says that it has
+    """The parent of a session that begins with this request; None if there is no evidence of
     one.
 
     By a header; else a session of the same client: one that waits for a call with this prompt, one

@@ -189,13 +189,13 @@ _WHY = "held here when versions of another store were loaded"
 
 
 class MemoryMerge:
-    """Merges the memories of one load with ours: what both stores changed is kept from both.
+    """Merges the memories of one load with ours: the changes of both stores are kept.
 
-    A version that we have stays; one that follows ours is taken as it is. From the first version on
-    in which the two differ, theirs are put behind ours under new numbers, and our latest is put
-    behind them again: a load changes nothing about what holds here, and everything that held there
-    is among the versions. Loading it again brings nothing new. What `take` gives is written at
-    once, and what `ours_again` gives before each commit.
+    A version that we have stays; one that follows ours is taken as it is. From the first difference
+    on, their versions are appended to ours under new numbers, and our latest is appended again: a
+    load does not change what is current here, and everything that was current there is among the
+    versions. Loading it again adds nothing. The result of `take` is written at once, that of
+    `ours_again` before each commit.
     """
 
     def __init__(

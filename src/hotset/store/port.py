@@ -471,11 +471,8 @@ class Store(Protocol):
         ...
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
-        """The pieces of work that wrote memories: name, versions, and the time of the last one;
-        whichever wrote last first.
-
-        Versions that belong to no piece of work are not counted.
-        """
+        """The runs that wrote memories: name, number of versions, and time of the last one; the
+        latest first. Versions without a run are not counted."""
         ...
 
     def notes(
@@ -494,11 +491,11 @@ class Store(Protocol):
         ...
 
     def version(self) -> int:
-        """A number that is another one after any commit, by whichever thread or process; it can
-        change without one.
+        """A number that changes with any commit of any thread or process; it can also change
+        without one.
 
-        Taken before a read, it says later whether what was read may have changed. Numbers of two
-        stores tell nothing.
+        Taken before a read, it shows later whether what was read may have changed. Numbers of two
+        stores cannot be compared.
         """
         ...
 
@@ -509,18 +506,18 @@ class Store(Protocol):
         ...
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
-        """Everything, or everything of one session, such that `load` into an empty store gives an
-        equal store."""
+        """All rows, or those of one session, such that `load` into an empty store gives an equal
+        store."""
         ...
 
     def load(self, rows: Iterable[Row]) -> int:
-        """Takes in what `dump` gave out; rows that are there already stay. Nothing, where one of
-        them is wrong; a load that is broken off (a kill, a full disk) may leave a part of them,
-        which is whole in itself, and to load again adds the rest.
+        """Import what `dump` wrote; returns the number of new rows. Existing rows stay.
 
-        Gives the number of rows that were new. Where a memory was changed both here and there, no
-        version is lost: theirs are put behind ours, and then ours holds again (see
-        `store.memory`).
+        If a row is invalid, nothing changes. An interrupted load (a kill, a full disk) may leave a
+        consistent part; loading again adds the rest.
+
+        If a memory was changed in both stores, no version is lost: theirs are appended to ours, and
+        then ours is made the latest again (see `store.memory_versions`).
         """
         ...
 

@@ -231,8 +231,8 @@ def read_one(
 def stream_rows(
     reading: Reading, table: RowTable[Noun], sql: str, given: Sequence[Any]
 ) -> Iterator[Noun]:
-    """The rows of a statement that gives `seq` first, for those behind the number that is its first
-    value, in their order: some at a time, so that a slow reader holds no transaction open."""
+    """The rows of a statement that selects `seq` first, after the number given as its first value,
+    in order: in portions, so that a slow reader holds no transaction open."""
     after: Any = 0
     while True:
         with reading() as connection:

@@ -288,11 +288,11 @@ def _save(
 
 
 def _gaps(connection: apsw.Connection, sealed: CommitCount) -> dict[str, int]:
-    """Rows are numbered without gaps, and none is ever deleted: one that was erased leaves its
-    number.
+    """Lost rows, by gaps in their numbers.
 
-    How far the numbers went, the seal tells of those that it counts. Gists have their pages'
-    numbers and are made again anyway.
+    Rows are numbered without gaps, and none is ever deleted: an erased one leaves its number. The
+    seal knows the highest numbers of the tables that it counts. Gists have their pages' numbers and
+    are made again anyway.
     """
     names = ("blob", *(table.name for table in TABLES if table is not GIST))
     ends = {

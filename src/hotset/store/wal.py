@@ -82,8 +82,8 @@ class Checkpointer:
             self._wake.set()
 
     def empty(self, tried: Callable[[], None]) -> None:
-        """Moves everything into the database and cuts the WAL off: its older pages still say what
-        was erased since.
+        """Move everything into the database and truncate the WAL: its older pages still contain
+        what was erased since.
 
         While a reader of an older state is in the way, it is tried again until that reader is done;
         `tried` is called after the first attempt. Runs on the checkpointer's own thread: no commit
@@ -112,8 +112,8 @@ class Checkpointer:
                 self._checkpoint(empties=self._grown >= _TRUNCATE_AFTER * self._pages)
 
     def _checkpoint(self, *, empties: bool) -> bool:
-        """Moves the WAL into the database, and cuts it off where it `empties`. False where that was
-        not possible: nothing is lost, the WAL keeps every commit."""
+        """Move the WAL into the database, and truncate it if `empties`. False if that was not
+        possible: nothing is lost, the WAL keeps every commit."""
         self._sync_seal()
         try:
             connection = self._open()
@@ -375,11 +375,8 @@ def count_commit(connection: apsw.Connection, *, after: CommitCount | None = Non
 
 
 def commit(connection: Connection) -> None:
-    """Counts and commits the transaction that is under way, and seals it once it is on disk.
-
-    Raises `StoreMoved` where that was a file which the folder does not hold any more: such a commit
-    is not acknowledged.
-    """
+    """Count and commit the current transaction, and seal it once it is on disk. Raises `StoreMoved`
+    if the file is no longer in the folder: such a commit is not acknowledged."""
     committed = count_commit(connection)
     connection.execute("COMMIT")
     connection.refuse_moved()

@@ -82,7 +82,7 @@ class _QueuedDeposit:
 
 
 class Writer:
-    """Deposits go in at any thread; futures come back at once and resolve when their deposit is
+    """Takes deposits from any thread; returns futures at once, which resolve when their deposit is
     durable.
 
     Long deposits are compressed on a thread of their own before they come to the one that writes;

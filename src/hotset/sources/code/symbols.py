@@ -98,7 +98,7 @@ class DefinedSymbols:
 
 
 def symbols(text: str, language: Language, grammars: Path | None = None) -> DefinedSymbols:
-    """Nothing where there is no grammar. Lines end with `\\n` here."""
+    """The symbols of a text; none if there is no grammar. Lines end with `\\n` here."""
     if not language.grammar:
         return DefinedSymbols()
     from tree_sitter import Parser  # noqa: PLC0415 - 10 ms that only parsing should pay
@@ -513,7 +513,7 @@ def _underlined_headings(lines: Sequence[str]) -> Iterator[_Mark]:
 
 
 def _yaml_keys(lines: Sequence[str]) -> Iterator[_Mark]:
-    """The keys on the outside, and those in them where these are few."""
+    """The top-level keys, and those below them if they are few."""
     top = [
         (number, key[1].strip("\"'"))
         for number, line in enumerate(lines, 1)

@@ -310,7 +310,7 @@ def _look(
 
 
 def _scores(looked: Sequence[_ScannedPage], wanted: Sequence[Term]) -> Iterator[float]:
-    """BM25 over what was looked at."""
+    """BM25 scores of the pages that were read."""
     lengths = [min(len(text), _LOOKED_AT) for _, text, _ in looked]
     mean = sum(lengths) / len(looked) or 1.0
     spoken = [sum(1 for _, _, often in looked if often[number]) for number in range(len(wanted))]
