@@ -66,7 +66,7 @@ def test_subagents_of_one_reply_are_linked_by_what_they_were_told_also_after_a_r
     (main, one, two, other), above = _families(tmp_path)
 
     assert {child: parent.session for child, parent in above.items()} == {one: main, two: main}
-    assert {parent.told_by for parent in above.values()} == {"call"}
+    assert {parent.evidence for parent in above.values()} == {"call"}
     assert other not in above
 
 
@@ -94,7 +94,7 @@ def test_a_subagent_that_its_client_names_is_linked_by_its_headers(pair, mains, 
     (main, sub), above = _families(world.folder)
 
     assert [turn.number for turn in world.turns()] == [1, 1, 2]
-    assert (above[sub].session, above[sub].kinship, above[sub].told_by) == (
+    assert (above[sub].session, above[sub].kinship, above[sub].evidence) == (
         main,
         "subagent",
         "header",
