@@ -31,7 +31,7 @@ from hotset.sources.memory.memory_writer import (
     entry_of,
     follow_memories,
     is_found,
-    said_by,
+    window_speaker,
 )
 from hotset.store.port import Where
 from hotset.testing.fakes import HashingEmbedder
@@ -123,7 +123,7 @@ def test_a_window_says_whose_words_are_in_its_middle(store, index):
 
     hits = index.search(Query("zeppelin", WINDOWS, 10, 30.0)).hits
 
-    kinds = {store.page(hit.entry.whole).kind: said_by(hit.entry) for hit in hits}
+    kinds = {store.page(hit.entry.whole).kind: window_speaker(hit.entry) for hit in hits}
     assert kinds == {Kind.PROMPT: Kind.PROMPT, Kind.RESPONSE: Kind.RESPONSE}
 
 

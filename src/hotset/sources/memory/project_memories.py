@@ -766,7 +766,7 @@ class ProjectMemories:
             pages = (
                 list(
                     islice(
-                        pages_elsewhere(asking, found, self._index(), store, told=known), _FURTHER
+                        pages_elsewhere(asking, found, self._index(), store, shown=known), _FURTHER
                     )
                 )
                 if asking.talk
@@ -954,7 +954,7 @@ class ProjectMemories:
     def _try_to_remember(self, store: Store, session: SessionId) -> bool:
         """True if it was remembered. What fails by itself is logged once and left alone until it
         goes on."""
-        said = self.pending.last_said(session)
+        said = self.pending.last_page_time(session)
         if self._given_up.get(session) == said:
             return False
         try:
@@ -975,7 +975,7 @@ class ProjectMemories:
         return True
 
     def _remember_session(self, store: Store, session: SessionId) -> None:
-        said = self.pending.last_said(session)
+        said = self.pending.last_page_time(session)
         with suppress(NotFound):  # a session that an export left out
             made = memory_writer.remember_session(
                 store, session, self._clock(), partial(memory_writer.near, store, self._index())

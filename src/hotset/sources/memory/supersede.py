@@ -1,5 +1,5 @@
-"""What a new fact does to those that are there: it confirms, replaces, contradicts or is merged
-with them. Both stay."""
+"""Settle a new fact among existing ones: it confirms, replaces, contradicts or is merged with them.
+Both stay."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hotset.sources.memory.encode.encoder import ledger_id
 from hotset.sources.memory.kinds import KINDS, RULES, is_same
 from hotset.sources.memory.memory_writer import (
     Similar,
-    heard_in,
+    is_from_session,
     joined,
     known_memory,
     next_version,
@@ -41,7 +41,7 @@ _NAME = re.compile(
     r"`[^`\n]{1,80}`|[\w./-]*(?:[a-z][A-Z]|\w[_/.]\w)[\w./-]*|(?<=[a-z,;:] "
     r")[A-Z][\w+#-]*|[A-Z]{2,}\w*"
 )
-_MOST_READ = 4000  # characters of a text; what decides whether two agree stands early
+_MOST_READ = 4000  # characters of a text; what decides is near the beginning
 
 _NEGATIONS = re.compile(
     r"\b(?:not|never|no|none|neither|nor|without|cannot|avoid|stop|n't|don'?t|doesn'?t|isn'?t|"
@@ -82,21 +82,20 @@ _HINTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatementWords:
-    """A text, as far as it decides whether two say the same."""
+    """The features of a text that decide whether two say the same."""
 
     words: frozenset[str]
-    """That carry meaning, without their endings; identifiers come apart."""
+    """Telling words, stemmed; identifiers are split."""
     order: tuple[str, ...]
-    """The same words, each once, as they follow each other."""
+    """The same words, each once, in order."""
     numbers: frozenset[str]
     names: frozenset[str]
-    """Of things: identifiers, paths, words with capitals. Another name is another thing."""
+    """Of things: identifiers, paths, capitalized words. Another name is another thing."""
     denies: bool
     amends: bool
-    """It says of itself that it changes something that held before."""
+    """It says that it changes something."""
     hints: bool
-    """It may change something that held before, of what it speaks about: `no longer`, `moved
-    to`."""
+    """It may change something about its subject: `no longer`, `moved to`."""
 
 
 @lru_cache(maxsize=4096)
@@ -117,7 +116,7 @@ def statement_words(text: str) -> StatementWords:
 
 
 def telling_words(text: str) -> list[str]:
-    """In their order and as they stand, in lower case: without those that stand in every text."""
+    """In order and lower case, without common words."""
     return [
         word
         for piece in _PIECE.findall(text)
@@ -126,30 +125,30 @@ def telling_words(text: str) -> list[str]:
 
 
 def shared(one: StatementWords, other: StatementWords) -> float:
-    """How much of the shorter one's words stands in the other, from 0 to 1."""
+    """The share of the shorter one's words found in the other, from 0 to 1."""
     least = min(len(one.words), len(other.words))
     return len(one.words & other.words) / least if least else 0.0
 
 
 def alike(one: StatementWords, other: StatementWords) -> float:
-    """How many of all their words they share, from 0 to 1."""
+    """The share of all words that both have, from 0 to 1."""
     every = len(one.words | other.words)
     return len(one.words & other.words) / every if every else 0.0
 
 
 def speak_of_two_things(one: str, other: str) -> bool:
-    """Do they say something else, each of another one of its sort? `Host 1 is called heron`, `Host
-    2 is called crane`.
+    """True if they say different things of two numbered things: `Host 1 is called heron`, `Host 2
+    is called crane`.
 
-    Where only what it is said of differs, that is what changed: `version 2 is current`.
+    If only the number differs, that is what changed: `version 2 is current`.
     """
-    (mine, said), (theirs, also_said) = _parted(one), _parted(other)
-    return said != also_said and bool(mine - theirs) and bool(theirs - mine)
+    (mine, words), (theirs, other_words) = _parted(one), _parted(other)
+    return words != other_words and bool(mine - theirs) and bool(theirs - mine)
 
 
 def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Which one of its sort a sentence speaks of, by numbers and letters; and the words of what it
-    says."""
+    """The numbers and letters that identify the subject of a sentence, and the words of its
+    predicate."""
     found = _SAYS.search(text, 0, _MOST_READ)
     if found is None:
         return frozenset(), ()
@@ -158,15 +157,14 @@ def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def in_order(one: StatementWords, other: StatementWords) -> bool:
-    """Do the words that both have follow each other in the same way? `A replaced B` is not `B
-    replaced A`."""
+    """True if shared words have the same order. `A replaced B` is not `B replaced A`."""
     return [word for word in one.order if word in other.words] == [
         word for word in other.order if word in one.words
     ]
 
 
 def conflict(one: StatementWords, other: StatementWords) -> bool:
-    """Where one of them says another number, another name, the opposite, or no."""
+    """True if numbers, names or negation differ, or opposite words are used."""
     mine, theirs = one.words - other.words, other.words - one.words
     return (
         one.numbers != other.numbers
@@ -183,25 +181,24 @@ _OPPOSITES = [tuple(root(word) for word in pair.split("/")) for pair in _PAIRS.s
 
 
 DOUBT = 0.6
-"""What confidence is left of a fact that a more trusted one contradicts."""
+"""The share of confidence left to a fact that a more trusted one contradicts."""
 
-_SAME = 0.85  # of all words shared, one text within the other: what is more is a filler
-_CLOSE = 0.7  # of all words shared: nothing but the value differs
-# of the shorter one's words in an amendment that names no subject; decisions on other things share
-# up to 0.32
+_SAME = 0.85  # of all words shared, one text within the other: the rest is filler
+_CLOSE = 0.7  # of all words shared: only the value differs
+# of the shorter one's words in an amendment without a subject; decisions on other things share up
+# to 0.32
 _AMENDED = 0.4
-_NEAREST_AMENDED = 0.3  # the same, where nothing else is nearer to the amendment
+_NEAREST_AMENDED = 0.3  # the same, if nothing else is nearer to the amendment
 _FEWEST_SHARED = 5  # words, in such an amendment
-_SUBJECT_AMENDED = 0.25  # the same, where both name one subject
-_SUBJECT_CLOSE = (
-    0.5  # of all words beside the subject's; a decision told again in other words shares a third
-)
-_VALUE = 4  # words that a value has at most
+_SUBJECT_AMENDED = 0.25  # the same, if both name one subject
+# of all words beside the subject's; a decision repeated in other words shares a third
+_SUBJECT_CLOSE = 0.5
+_VALUE = 4  # words of a value at most
 _ASIDE = frozenset({Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED})
 
 
 class FactVerdict(Enum):
-    """What a later fact is to an earlier one."""
+    """The relation of a later fact to an earlier one."""
 
     UNRELATED = auto()
     SAME = auto()
@@ -212,22 +209,20 @@ class FactVerdict(Enum):
 @dataclass(frozen=True, slots=True)
 class Settlement:
     memories: tuple[MemoryRecord, ...] = ()
-    """All that is to be written: the new ones, as they stand now, and new versions of older
-    ones."""
+    """All versions to write: the new memories, and changed older ones."""
     links: tuple[MemoryLink, ...] = ()
     absorbed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
-    """New ones that say what is there already, and what carries their sources now: links go there,
-    and they are not written."""
+    """New memories that repeat an existing one, and that one: links go there, and they are not
+    written."""
 
 
 def settle(
     new: Sequence[MemoryRecord], store: Store, similar: Similar, now: float, run: str = ""
 ) -> Settlement:
-    """What is to be written so that the new memories stand in their place among the others.
+    """What to write so that the new memories take their place among the others.
 
-    Only facts confirm, replace and contradict each other; memories of other kinds are given back as
-    they came. The same, in whatever order the new ones are given; with what it gave written, it
-    gives nothing more to write.
+    Only facts confirm, replace and contradict each other; other kinds are passed through.
+    Independent of the order of the new ones; idempotent once written.
     """
     table = _Table(store, now, run)
     for memory in sorted(new, key=lambda each: (each.created, each.id)):
@@ -241,16 +236,16 @@ def settle(
 def settle_among(
     fact: MemoryId, near: Sequence[MemoryId], store: Store, now: float, run: str = ""
 ) -> Settlement:
-    """What a fact of the store does to others that it is near to, the nearest first; those that say
-    the same stay apart."""
+    """The effects of a stored fact on those near to it, the nearest first. Duplicates are not
+    merged."""
     table = _Table(store, now, run)
     table.weigh(fact, near)
     return table.settled()
 
 
 def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) -> FactVerdict:
-    """What the later one of two facts is to the earlier one, by what they say; `nearest` where no
-    third one is nearer."""
+    """The relation of a later fact to an earlier one, by their words; `nearest`: no third one is
+    nearer."""
     one, other = statement_words(earlier.text), statement_words(later.text)
     if in_order(one, other) and not conflict(one, other):
         within = one.words <= other.words or other.words <= one.words
@@ -276,13 +271,13 @@ def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) 
 
 
 def subject_of(memory: MemoryRecord) -> frozenset[str]:
-    """The words of what it is about; empty where it does not say."""
+    """The words of its subject; empty if it names none."""
     named = memory.detail.subject if isinstance(memory.detail, Fact) else ""
     return frozenset(root(word) for word in telling_words(named))
 
 
 class _Table:
-    """The new facts and those that they touch, as they stand while one after another is settled."""
+    """The new facts and those that they affect, while they are settled one by one."""
 
     def __init__(self, store: Store, now: float, run: str) -> None:
         self._store, self._now, self._run = store, now, run
@@ -296,8 +291,7 @@ class _Table:
         self._latest[memory.id] = self._written[memory.id] = memory
 
     def place(self, new: MemoryRecord, near: Sequence[MemoryId]) -> None:
-        """Where one that is there says the same, it carries the sources of both; otherwise the new
-        one is weighed."""
+        """Absorb the new one into an existing duplicate; otherwise weigh it."""
         self.put(new)
         others = tuple(dict.fromkeys((*near, *self._new)))
         if new.version == 1:
@@ -313,7 +307,7 @@ class _Table:
         self._new.append(new.id)
 
     def weigh(self, id: MemoryId, near: Sequence[MemoryId]) -> None:
-        """Against those that stand, the nearest first: an amendment that names no subject replaces
+        """Compare it with active ones, the nearest first: an amendment without a subject replaces
         only one."""
         memory = self._read(id)
         if memory is None or memory.standing is not Standing.ACTIVE:
@@ -323,9 +317,8 @@ class _Table:
             for link in self._store.memory_links(id)
             if link.relation in (Relation.SUPERSEDES, Relation.CONTRADICTS)
         ]
-        decided = frozenset(
-            link.to if link.of == id else link.of for link in links
-        )  # what became of it since is for good
+        # pairs that were decided before stay as they are
+        decided = frozenset(link.to if link.of == id else link.of for link in links)
         amended = any(link.of == id and link.relation is Relation.SUPERSEDES for link in links)
         for old in self._known(id, near):
             now = self._latest[id]
@@ -348,14 +341,14 @@ class _Table:
         return (old for other in near if other != id and (old := self._read(other)) is not None)
 
     def _takes(self, old: MemoryRecord, new: MemoryRecord) -> bool:
-        """May it carry what says the same? What was put aside takes what its own session says
-        again: that is no news."""
+        """True if it may absorb a duplicate. One that was put aside absorbs repetitions of its own
+        session only."""
         return old.standing is Standing.ACTIVE or (
-            old.standing in _ASIDE and heard_in(old.source, new.source.session)
+            old.standing in _ASIDE and is_from_session(old.source, new.source.session)
         )
 
     def _read(self, id: MemoryId) -> MemoryRecord | None:
-        """Its latest version: what a search gave may be older."""
+        """Its latest version: a search may have found an older one."""
         if id not in self._latest and (memory := known_memory(self._store, id)) is not None:
             self._latest[id] = memory
         return self._latest.get(id)
@@ -374,11 +367,11 @@ class _Table:
         self._absorbed[new.id] = old.id
 
     def _decide(self, earlier: MemoryRecord, later: MemoryRecord) -> None:
-        """The later one holds, unless it is less trusted or was not later after all."""
+        """The later one holds, unless it is less trusted or not later."""
         if (
             rank(later.trust) >= rank(earlier.trust)
             and later.created > earlier.created
-            and not (earlier.pinned and later.trust is not Trust.PERSON)  # a person holds to it
+            and not (earlier.pinned and later.trust is not Trust.PERSON)  # a person insists on it
         ):
             self._change(
                 earlier,
@@ -396,7 +389,7 @@ class _Table:
             )
 
     def _change(self, memory: MemoryRecord, why: str, **changes: object) -> None:
-        """A version that was not written yet takes the change itself."""
+        """An unwritten version takes the change itself."""
         latest = self._latest[memory.id]
         is_new = memory.id in self._written
         changed = next_version(
@@ -411,13 +404,12 @@ class _Table:
 
 
 def _in_time(one: MemoryRecord, other: MemoryRecord) -> tuple[MemoryRecord, MemoryRecord]:
-    """The earlier one, and the later one."""
+    """The earlier one and the later one."""
     return (one, other) if (one.created, one.id) <= (other.created, other.id) else (other, one)
 
 
 def _speaks_for(old: MemoryRecord, new: MemoryRecord) -> bool:
-    """A word more in somebody's text is a filler where nobody more trusted would have to stand for
-    it."""
+    """True if `old` may absorb `new`: it is at least as trusted, or has the same words."""
     return (
         rank(old.trust) >= rank(new.trust)
         or statement_words(old.text).words == statement_words(new.text).words
@@ -425,12 +417,11 @@ def _speaks_for(old: MemoryRecord, new: MemoryRecord) -> bool:
 
 
 def _another_value(one: StatementWords, other: StatementWords, subject: frozenset[str]) -> bool:
-    """Do two facts on one subject give it another value, or do they say different things about
-    it?"""
+    """True if two facts on one subject give it different values, rather than say different things
+    of it."""
     mine, theirs = one.words - subject, other.words - subject
-    if (
-        not mine - theirs or not theirs - mine
-    ):  # one only says more, or a number, a name or a no makes the difference
+    # one only says more, or a number, a name or a negation makes the difference
+    if not mine - theirs or not theirs - mine:
         return conflict(one, other)
     if len(mine) <= _VALUE and len(theirs) <= _VALUE:
         return True
@@ -451,11 +442,9 @@ def overtaken_ledgers(
     now: float,
     run: str = "",
 ) -> tuple[tuple[MemoryRecord, ...], tuple[MemoryLink, ...]]:
-    """What is to be written when a session was made into memories: which ledgers it leaves behind,
-    and by what.
+    """Which active ledgers a session supersedes, and by what.
 
-    `ledgers` are those that stand. Said again, it gives nothing: what was left behind stands no
-    more.
+    Idempotent: a superseded ledger is not active any more.
     """
     episodes = [each for each in made if isinstance(each.detail, Episode)]
     unfinished = any(each.id == ledger_id(session) for each in made)
@@ -482,7 +471,7 @@ def overtaken_ledgers(
 
 
 def _goes_on(episode: MemoryRecord, ledger: MemoryRecord) -> bool:
-    """Does it take up, later, what the ledger left?"""
+    """True if a later episode continues the ledger's work."""
     if episode.created < ledger.created or episode.source.session == ledger.source.session:
         return False
     assert isinstance(episode.detail, Episode)
@@ -505,7 +494,7 @@ def is_same_file(path: str, other: str) -> bool:
     return path == other or path.endswith(f"/{other}") or other.endswith(f"/{path}")
 
 
-_LEAST_ALIKE = 0.6  # of all words shared: vectors alone take two texts about one thing for the same
+_LEAST_ALIKE = 0.6  # of all words shared: by vectors alone, two texts about one thing look the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,8 +504,7 @@ class Merger:
 
 
 def say_the_same(one: str, other: str) -> bool:
-    """As far as words can tell: no other number, name or value, and not one yes and the other
-    no."""
+    """True if no number, name, value or negation differs, as far as words can tell."""
     first, second = statement_words(one), statement_words(other)
     mine, theirs = first.words - second.words, second.words - first.words
     another_value = len(mine) == 1 and len(theirs) == 1
@@ -525,19 +513,19 @@ def say_the_same(one: str, other: str) -> bool:
 
 
 def mergers(memories: Iterable[MemoryRecord], same: Mapping[str, Sequence[str]]) -> list[Merger]:
-    """Groups of which each is one memory, the best of it kept; `same` tells which texts say the
-    same as another.
+    """Groups of duplicates, each with the best one to keep; `same` maps a text to those that say
+    the same.
 
-    Only what says the same as the kept one goes into it: no chain leads to something else. Each
-    memory is in one group at most.
+    A member must say the same as the kept one: there are no chains. Each memory is in at most one
+    group.
     """
-    saying: dict[str, list[MemoryRecord]] = {}
+    by_text: dict[str, list[MemoryRecord]] = {}
     for memory in sorted(memories, key=_worth, reverse=True):
-        saying.setdefault(memory.text, []).append(memory)
+        by_text.setdefault(memory.text, []).append(memory)
     taken: set[str] = set()
     found: list[Merger] = []
     for text, best in sorted(
-        ((text, said[0]) for text, said in saying.items()),
+        ((text, group[0]) for text, group in by_text.items()),
         key=lambda each: _worth(each[1]),
         reverse=True,
     ):
@@ -548,11 +536,11 @@ def mergers(memories: Iterable[MemoryRecord], same: Mapping[str, Sequence[str]])
             *(
                 other
                 for other in sorted(set(same.get(text, ())))
-                if other in saying and other not in taken
+                if other in by_text and other not in taken
             ),
         ]
         taken.update(texts)
-        lost = [memory.id for each in texts for memory in saying[each] if memory.id != best.id]
+        lost = [memory.id for each in texts for memory in by_text[each] if memory.id != best.id]
         if lost:
             found.append(Merger(best.id, tuple(sorted(lost))))
     return found
@@ -561,7 +549,7 @@ def mergers(memories: Iterable[MemoryRecord], same: Mapping[str, Sequence[str]])
 def merged(
     kept: MemoryRecord, lost: Sequence[MemoryRecord], now: float, run: str
 ) -> tuple[tuple[MemoryRecord, ...], tuple[MemoryLink, ...]]:
-    """What is to be written."""
+    """The versions and links to write."""
     whole = kept
     for each in lost:
         whole = joined(whole, each)
@@ -583,8 +571,7 @@ def merged(
 
 
 def _worth(memory: MemoryRecord) -> tuple[bool, int, float, float, str]:
-    """What a person said or pinned, then the more trusted, the surer, the older one: nobody stands
-    for the words of others."""
+    """A person's or pinned memory first, then by trust, confidence and age."""
     return (
         memory.pinned or memory.trust is Trust.PERSON,
         rank(memory.trust),
