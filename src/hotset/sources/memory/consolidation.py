@@ -50,7 +50,7 @@ from hotset.sources.memory.memory_writer import (
     is_by_hand,
     is_derived,
     is_from_session,
-    joined_sources,
+    join_sources,
     known_memories,
     next_version,
     run_name,
@@ -72,7 +72,7 @@ from hotset.sources.memory.patterns import (
     trouble_key,
 )
 from hotset.sources.memory.supersede import (
-    merged,
+    merge_group,
     mergers,
     say_the_same,
     settle_among,
@@ -175,10 +175,10 @@ def sketch(sets: Sequence[Sequence[tuple[int, float]]], size: int) -> Vectors:
             for turn in range(4):
                 part = number >> 16 * turn
                 drawn[row, (part & 0x7FFF) % size] += weight if part & 0x8000 else -weight
-    return _normalised(drawn)
+    return _normalise(drawn)
 
 
-def _normalised(vectors: Vectors) -> Vectors:
+def _normalise(vectors: Vectors) -> Vectors:
     """Scale to length 1, in place; zero vectors stay."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
@@ -246,7 +246,7 @@ def vectors_of(episodes: Sequence[MemoryRecord], embed: Embed) -> Vectors:
     both = np.concatenate(
         (goals * np.sqrt(_GOAL), traits * np.sqrt(_TRAITS)), axis=1, dtype=np.float32
     )
-    return _normalised(both)
+    return _normalise(both)
 
 
 def _goal(memory: MemoryRecord) -> str:
@@ -529,7 +529,9 @@ def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
         for number, group in enumerate(groups):
             work.progress(f"merging {kind}s", number, len(groups))
             kept, *lost = known_memories(work.store, (group.kept, *group.lost))
-            total += len(lost) if work.drafting.keep(*merged(kept, lost, work.now, work.run)) else 0
+            total += (
+                len(lost) if work.drafting.keep(*merge_group(kept, lost, work.now, work.run)) else 0
+            )
     return replace(done, merged=total)
 
 
@@ -743,7 +745,7 @@ def plan_rollback(store: Store, origin: RollbackOrigin, now: float) -> RollbackP
             standing=Standing.ACTIVE,
             valid_until=None,
         )
-        for memory in known_memories(store, trace.freed())
+        for memory in known_memories(store, trace.find_revived())
     )
     return RollbackPlan(tuple(forgotten), tuple(lessened), tuple(revived))
 
@@ -822,11 +824,11 @@ class _Trace:
             for id in self._links.derived.get(waiting.pop(), ()):
                 if id not in self.gone:
                     for memory in known_memories(self._store, (id,)):
-                        if self._falls(memory):
+                        if self._loses_support(memory):
                             self.gone[id] = None
                             waiting.append(id)
 
-    def freed(self) -> list[MemoryId]:
+    def find_revived(self) -> list[MemoryId]:
         """Memories whose replacement is gone."""
         candidates = dict.fromkeys(
             id
@@ -839,7 +841,7 @@ class _Trace:
             if memory.id not in self.gone and self._is_free(memory)
         ]
 
-    def _falls(self, memory: MemoryRecord) -> bool:
+    def _loses_support(self, memory: MemoryRecord) -> bool:
         """True if no support is left. A person's statement needs none."""
         origins = list(known_memories(self._store, self._links.origins.get(memory.id, ())))
         if is_derived(memory):
@@ -858,10 +860,10 @@ class _Trace:
             if origin.kind is memory.kind and origin.standing is not Standing.MERGED
         ]
         if proofs and not any(self._is_live(proof) for proof in proofs):
-            self._unproven(memory)
+            self._withdraw_proof(memory)
         return False
 
-    def _unproven(self, memory: MemoryRecord) -> None:
+    def _withdraw_proof(self, memory: MemoryRecord) -> None:
         """Advice whose proofs are gone becomes a candidate again."""
         waited = [
             each
@@ -945,7 +947,7 @@ def _is_still(part: Provenance, whole: Provenance) -> bool:
 
 
 def _whole(shares: Sequence[_Share]) -> Provenance:
-    return reduce(joined_sources, (share.source for share in shares))
+    return reduce(join_sources, (share.source for share in shares))
 
 
 def _less(confidence: float, left: int, of: int) -> float:

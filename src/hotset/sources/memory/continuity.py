@@ -41,7 +41,7 @@ from hotset.files.write import create_file, is_full
 from hotset.nouns.memory import Ending, MemoryId, MemoryRecord, Pitfall, Standing, Trust
 from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
-from hotset.sources.memory.data_lines import RenderedText, day, one_line, unmarked
+from hotset.sources.memory.data_lines import RenderedText, day, neutralize_markers, one_line
 from hotset.sources.memory.kinds import WARNING_KINDS
 from hotset.sources.memory.memory_writer import known_memories
 from hotset.sources.memory.overview import Overview, OverviewLine
@@ -183,15 +183,15 @@ def update_text(text: str | None, parts: ContinuityParts) -> str:
     mark, body = (_BOM, text[1:]) if text and text.startswith(_BOM) else ("", text or "")
     lines = _lines(body)
     end = _line_end(lines)
-    wanted = _wanted(parts)
-    pieces = [each for piece in _pieces(lines) for each in _freed(piece, wanted)]
+    wanted = _wanted_lines(parts)
+    pieces = [each for piece in _pieces(lines) for each in _move_foreign_lines_out(piece, wanted)]
     outside = {_bare(line.text) for piece in pieces if piece.part is None for line in piece.lines}
     gone = {each for piece in pieces if piece.part in _OF_FACTS for each in piece.gone}
     shown = {
         part: [
             line
             for line in lines
-            if _bare(line) not in outside and not (part in _OF_FACTS and _hashed(line) in gone)
+            if _bare(line) not in outside and not (part in _OF_FACTS and _hash_line(line) in gone)
         ]
         for part, lines in wanted.items()
     }
@@ -201,7 +201,7 @@ def update_text(text: str | None, parts: ContinuityParts) -> str:
             written += _block(piece.part, shown.pop(piece.part), piece.gone, end)
         else:
             written += piece.lines
-    return mark + _joined(_with_new(written, shown, end), end, body)
+    return mark + _join_lines(_with_new(written, shown, end), end, body)
 
 
 def render_continuity(
@@ -274,7 +274,7 @@ def _close(part: str, lines: Sequence[_Line], begin: int) -> int | None:
     return None
 
 
-def _wanted(parts: ContinuityParts) -> dict[ContinuityPart, list[str]]:
+def _wanted_lines(parts: ContinuityParts) -> dict[ContinuityPart, list[str]]:
     """One bullet an item for each part, without secrets and marker-like text."""
     wanted: dict[ContinuityPart, list[str]] = {}
     for part in ContinuityPart:
@@ -293,7 +293,9 @@ def _plain(line: str) -> str:
     return " ".join(_UNSEEN.sub(" ", seal(line).text).split())
 
 
-def _freed(piece: _Piece, wanted: Mapping[ContinuityPart, object]) -> Iterator[_Piece]:
+def _move_foreign_lines_out(
+    piece: _Piece, wanted: Mapping[ContinuityPart, object]
+) -> Iterator[_Piece]:
     """Move a person's lines out of a block that will be rewritten, and note removed lines as
     gone."""
     if piece.part not in wanted:
@@ -305,7 +307,7 @@ def _freed(piece: _Piece, wanted: Mapping[ContinuityPart, object]) -> Iterator[_
     for line in piece.lines[1:-1]:
         if not line.bare:
             blank.append(line)
-        elif left[hashed := _hashed(line.bare)] > 0:
+        elif left[hashed := _hash_line(line.bare)] > 0:
             left[hashed] -= 1
         else:
             theirs += [*blank, line] if theirs else [line]
@@ -318,7 +320,7 @@ def _freed(piece: _Piece, wanted: Mapping[ContinuityPart, object]) -> Iterator[_
 def _block(
     part: ContinuityPart | None, shown: Iterable[str], gone: Sequence[str], end: str
 ) -> list[_Line]:
-    lines = {line: hashed for line in shown if (hashed := _hashed(line)) not in gone}
+    lines = {line: hashed for line in shown if (hashed := _hash_line(line)) not in gone}
     ours = "".join(f" {hashed}" for hashed in lines.values())
     taken_out = f"; gone {' '.join(gone)}" if gone else ""
     marked = (f"<!-- hotset:{part}{ours}{taken_out} -->", *lines, f"<!-- hotset:end {part} -->")
@@ -368,7 +370,7 @@ def _headings(lines: Iterable[_Line]) -> Iterator[tuple[int, ContinuityPart | No
         yield (len(heading[1]), _PARTS.get(heading[2].lower().rstrip(":"))) if heading else None
 
 
-def _joined(lines: Sequence[_Line], end: str, before: str) -> str:
+def _join_lines(lines: Sequence[_Line], end: str, before: str) -> str:
     """Only the last line may lack an end, and only if it did before."""
     text = "".join(line.text + (line.end or end) for line in lines)
     if not lines or not before or before.endswith(("\n", "\r")):
@@ -376,7 +378,7 @@ def _joined(lines: Sequence[_Line], end: str, before: str) -> str:
     return text.removesuffix(lines[-1].end or end)
 
 
-def _hashed(line: str) -> str:
+def _hash_line(line: str) -> str:
     return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
@@ -390,7 +392,9 @@ def _digest(text: str, bullet: str) -> Iterator[str]:
     for part, lines in lines_by_part(text).items():
         if lines:
             yield f"{_HEADINGS[part][0]}:"
-            yield from (bullet + unmarked(clip(_plain(line), _MOST_OF_LINE)) for line in lines)
+            yield from (
+                bullet + neutralize_markers(clip(_plain(line), _MOST_OF_LINE)) for line in lines
+            )
 
 
 # a model reads a few hundred tokens of it; a file of this size is something else

@@ -68,10 +68,10 @@ class RenderedText:
 def as_data(text: str) -> str:
     """Neutralize foreign text: no marker, id or tag of ours or of a system, no invisible
     characters."""
-    return _AN_ID.sub(r"(\1)", _A_TAG.sub("(", unmarked(_UNSEEN.sub("", text))))
+    return _AN_ID.sub(r"(\1)", _A_TAG.sub("(", neutralize_markers(_UNSEEN.sub("", text))))
 
 
-def unmarked(text: str) -> str:
+def neutralize_markers(text: str) -> str:
     """Neutralize what could pass for a line of ours: `[hotset memory: ...]`, in any letters."""
     return _OPENS.sub(
         lambda found: "(" if _OUR_NAME.match(folded(found["behind"])) else found[0], text
@@ -115,7 +115,7 @@ def most_that_fit(render: Callable[[int], str], most: int, max_tokens: int) -> i
     return low
 
 
-def joined(lines: Sequence[str]) -> str:
+def join_lines(lines: Sequence[str]) -> str:
     return "\n".join(line for line in lines if line)
 
 
@@ -198,7 +198,7 @@ def excerpt(text: str, query: str, max_tokens: int) -> str:
         if count(_join_sentences(sentences, [*chosen, at])) <= max_tokens:
             chosen.append(at)
     if best[0] not in chosen:  # the best is too long by itself
-        return _clipped(sentences[best[0]], wanted, max_tokens)
+        return _clip_sentence(sentences[best[0]], wanted, max_tokens)
     return _join_sentences(sentences, chosen)
 
 
@@ -223,7 +223,7 @@ def _join_sentences(sentences: Sequence[str], chosen: Sequence[int]) -> str:
     return " ".join(parts)
 
 
-def _clipped(sentence: str, wanted: Sequence[Term], max_tokens: int) -> str:
+def _clip_sentence(sentence: str, wanted: Sequence[Term], max_tokens: int) -> str:
     """As many words as fit, from a few words before the first match."""
     pieces = _PIECE.findall(sentence)
     begin = max(0, _first(sentence, pieces, wanted) - 2 * _BEFORE)
@@ -273,7 +273,7 @@ def line_of(memory: MemoryRecord) -> str:
     return line(
         _line_words(memory),
         memory.tokens or count(memory.text),
-        more=_changed(memory),
+        more=_changed_names(memory),
         behind=ending_of(memory),
     )
 
@@ -317,7 +317,7 @@ def line(
         return count(f"{candidate}{behind}") <= room
 
     if not fits(text):
-        return _cut(text, fits)
+        return _cut_words(text, fits)
     longer = (f"{text} [{one_line(each, most)}]" for each in more if each not in text)
     return next((each for each in longer if len(each) <= most and fits(each)), text)
 
@@ -335,7 +335,7 @@ def _line_words(memory: MemoryRecord) -> str:
             return title
 
 
-def _changed(memory: MemoryRecord) -> list[str]:
+def _changed_names(memory: MemoryRecord) -> list[str]:
     """Names of the files an episode changed, the most specific first.
 
     Long names are rarer than short ones: on recorded sessions 6.6 episodes changed the file so
@@ -347,7 +347,7 @@ def _changed(memory: MemoryRecord) -> list[str]:
     return sorted(names, key=lambda name: (-len(name.split(".")[0]), name))
 
 
-def _cut(text: str, fits: Callable[[str], bool]) -> str:
+def _cut_words(text: str, fits: Callable[[str], bool]) -> str:
     """As many words as fit, in order: the first words and names before others, glue last.
 
     A sign marks gaps of telling words. A single endless word is cut to some characters.

@@ -260,7 +260,7 @@ def economics_of(events: Iterable[Event], topics: Topics = lambda _id: ()) -> Ec
         available=max((each.available for each in loads), default=0),
         asked=sum(each.asked for each in loads),
         task=max(dict.fromkeys(tasks), key=tasks.count) if tasks else None,
-        together=tuple(named for each in full if (named := _named(each.ids, topics))),
+        together=tuple(named for each in full if (named := _most_common_topics(each.ids, topics))),
     )
 
 
@@ -305,7 +305,7 @@ def _number(value: str | float | None) -> int:
     return int(value) if isinstance(value, int | float) and value >= 0 else 0
 
 
-def _named(ids: Sequence[MemoryId], topics: Topics) -> tuple[str, ...]:
+def _most_common_topics(ids: Sequence[MemoryId], topics: Topics) -> tuple[str, ...]:
     """The most frequent topics of a load's memories, as many as a load is made for."""
     often = Counter(topic for id in ids for topic in dict.fromkeys(topics(id)))
     return tuple(topic for topic, _ in often.most_common(TOP_TOPICS))
@@ -441,7 +441,9 @@ class _Scene:
         }
         return render_memories(self.items, arrangement, layers, max_tokens=MEMORY_TOKENS).tokens
 
-    def judged(self, changed: Arrangement, before: int, after: int, unit: str) -> _Outcome:
+    def accept_if_better(
+        self, changed: Arrangement, before: int, after: int, unit: str
+    ) -> _Outcome:
         """The change if it is an improvement."""
         if after < before:
             return changed, Effect(before, after, unit)
@@ -463,7 +465,7 @@ def _compress(scene: _Scene) -> _Outcome:
     while after >= before and (tighter := _tighter(shorter, is_much)) != shorter:
         shorter = tighter
         after = cost(shorter)
-    return scene.judged(shorter, before, after, "tokens of what is told")
+    return scene.accept_if_better(shorter, before, after, "tokens of what is told")
 
 
 def _tighter(arrangement: Arrangement, is_much: bool) -> Arrangement:
@@ -484,7 +486,7 @@ def _rescore(scene: _Scene) -> _Outcome:
     often = sorted(judged, key=lambda name: (-judged[name].shown, name))[:_MOST_SCORES]
     scores = {name: score for name in often if (score := _score(judged[name])) != 1.0}
     unread = [
-        name for name in often if _wanted(judged[name]) <= 0 and name in scene.overview.topics
+        name for name in often if _net_uses(judged[name]) <= 0 and name in scene.overview.topics
     ][:_MEASURED]
 
     def cost(arrangement: Arrangement) -> int:
@@ -496,16 +498,16 @@ def _rescore(scene: _Scene) -> _Outcome:
     # topics that are read again come back, though that saves nothing
     if after == before and scores != scene.arrangement.scores:
         return changed, Effect(before, after, unit)
-    return scene.judged(changed, before, after, unit)
+    return scene.accept_if_better(changed, before, after, unit)
 
 
 def _score(uses: Uses) -> float:
     return round(
-        min(_MOST_SCORE, max(_LEAST_SCORE, _SHOWN_A_READ * (_wanted(uses) + 1) / uses.shown)), 3
+        min(_MOST_SCORE, max(_LEAST_SCORE, _SHOWN_A_READ * (_net_uses(uses) + 1) / uses.shown)), 3
     )
 
 
-def _wanted(uses: Uses) -> int:
+def _net_uses(uses: Uses) -> int:
     return uses.read + uses.helped - uses.misled
 
 
@@ -544,7 +546,7 @@ def _compose(scene: _Scene) -> _Outcome:
         changed = replace(
             changed, composites={**dict(kept), " + ".join(sorted(members)): tuple(sorted(members))}
         )
-    return scene.judged(
+    return scene.accept_if_better(
         changed, loads(scene.arrangement), loads(changed), "full loads for the topics of this task"
     )
 
@@ -572,7 +574,7 @@ def _reorganise(scene: _Scene) -> _Outcome:
     before, after = (
         count(whole_index(scene.overview, each)) for each in (scene.arrangement, changed)
     )
-    return scene.judged(changed, before, after, "tokens of the index of all topics")
+    return scene.accept_if_better(changed, before, after, "tokens of the index of all topics")
 
 
 def _overlapping(topics: Sequence[Topic]) -> dict[str, str]:
@@ -599,7 +601,7 @@ def _same(topics: Iterable[Topic], key: Callable[[Topic], object]) -> dict[str, 
 def _split(scene: _Scene) -> _Outcome:
     changed = replace(scene.arrangement, split=True)
     before, after = scene.timeline(scene.arrangement), scene.timeline(changed)
-    return scene.judged(changed, before, after, "tokens of the timeline for a question")
+    return scene.accept_if_better(changed, before, after, "tokens of the timeline for a question")
 
 
 def _bypass(scene: _Scene) -> _Outcome:

@@ -20,7 +20,7 @@ from hotset.sources.memory.data_lines import (
     RenderedText,
     TimelineLine,
     day,
-    joined,
+    join_lines,
     most_that_fit,
     one_line,
     size,
@@ -336,7 +336,7 @@ def render_timeline(
         return RenderedText()
 
     def render(many: int) -> str:
-        return joined(
+        return join_lines(
             [f"[hotset memory, timeline: {DATA}. {how}]", *_lines_under_headings(lines[:many])]
         )
 
@@ -360,9 +360,9 @@ def _by_sort(
     named = frozenset(line.id for _, line in open_)
     done = (line for line in _recent(overview, arrangement) if line.id not in named)
     by_turns = zip_longest(
-        _headed(_DONE, map(_of_action, done), wanted),
-        _headed(_DECIDED, map(_of_fact, overview.decisions), wanted),
-        _headed(_KNOWN, map(_of_fact, overview.known), wanted),
+        _with_heading(_DONE, map(_of_action, done), wanted),
+        _with_heading(_DECIDED, map(_of_fact, overview.decisions), wanted),
+        _with_heading(_KNOWN, map(_of_fact, overview.known), wanted),
     )
     return [*open_, *(each for each in chain.from_iterable(by_turns) if each is not None)]
 
@@ -397,14 +397,14 @@ def _open(
     for point in overview.points:
         lasts.setdefault((point.agent, point.to), point)
     left = (point for point in lasts.values() if point.blockers or point.doing or point.next)
-    unfinished = map(_of_action, _unfinished(overview, arrangement))
+    unfinished = map(_of_action, _unfinished_lines(overview, arrangement))
     return [
-        *_headed(_OPEN, map(_of_point, left), wanted)[:_MOST_OPEN],
-        *_headed(_OPEN, unfinished, wanted)[:_MOST_OPEN],
+        *_with_heading(_OPEN, map(_of_point, left), wanted)[:_MOST_OPEN],
+        *_with_heading(_OPEN, unfinished, wanted)[:_MOST_OPEN],
     ]
 
 
-def _headed(
+def _with_heading(
     heading: str, lines: Iterable[TimelineLine], wanted: frozenset[str]
 ) -> list[_HeadedLine]:
     """Lines on the wanted topics, with their heading."""
@@ -434,7 +434,7 @@ def _recent(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
     return [line for line in overview.actions if line.pinned or line.time >= since]
 
 
-def _unfinished(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
+def _unfinished_lines(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
     """Newest first, without work that a later success on the same topic settled."""
     settled: set[str] = set()
     left: list[OverviewLine] = []
@@ -520,7 +520,7 @@ class Disclosure:
 
     @property
     def text(self) -> str:
-        return joined([self.index.text, self.timeline.text, self.memories.text])
+        return join_lines([self.index.text, self.timeline.text, self.memories.text])
 
 
 def unfold(

@@ -46,7 +46,7 @@ from hotset.sources.memory.data_lines import (
     day,
     excerpt,
     group_items,
-    joined,
+    join_lines,
     line,
     line_of,
     name_of,
@@ -260,7 +260,7 @@ def render_memories(
     shown. Items `beside` them fill the remaining room; replies of models get a limited share of it
     and the rest are only named.
     """
-    chosen = _chosen(items)
+    chosen = _choose_items(items)
     if task is Task.DEBUGGING:
         chosen.sort(key=lambda each: each.item.kind not in WARNING_KINDS)
     chosen = chosen[:_TRIED]
@@ -283,7 +283,7 @@ def render_memories(
         [each.item for each in chosen if each.item.id in renderer.shown],
         _words,
     ):
-        if renderer.left < _LEAST_ROOM:
+        if renderer.tokens_left < _LEAST_ROOM:
             break
         form = (Layer.FULL, _in_full(ItemGroup(item), arrangement, query))
         tokens = renderer.show(item, [form], models if _is_models(item) else max_tokens)
@@ -312,7 +312,7 @@ class _Renderer:
         self.shown: dict[str, Layer] = {}
 
     @property
-    def left(self) -> int:
+    def tokens_left(self) -> int:
         reserved = sum(tokens for _, _, tokens in self._unnamed.values())
         return self._room - self._tokens - min(reserved, int(_RESERVED * self._room))
 
@@ -338,7 +338,7 @@ class _Renderer:
         first = (
             0 if any(heading == known for known, _ in self._lines) else _tokens_of(f"{heading}:")
         )
-        room = min(most, self._room - self._tokens if is_best else self.left)
+        room = min(most, self._room - self._tokens if is_best else self.tokens_left)
         for layer, text in forms:
             tokens = first + _tokens_of(f"- {text}")
             if tokens <= room:
@@ -363,7 +363,7 @@ def _is_models(item: RecalledItem) -> bool:
     return item.memory is None and item.speaker == _MODEL
 
 
-def _chosen(items: Sequence[RecalledItem]) -> list[ItemGroup[RecalledItem]]:
+def _choose_items(items: Sequence[RecalledItem]) -> list[ItemGroup[RecalledItem]]:
     """The items that may be shown, without duplicates and at most two pieces of advice of a
     kind."""
     served = [item for item in items if item.memory is None or item.memory.standing in _SERVED]
@@ -408,7 +408,7 @@ def _in_full(each: ItemGroup[RecalledItem], arrangement: Arrangement, query: str
     before, behind = f"{_label(each)}: ", f" [{item.id}]"
     tokens = count(text)
     if tokens <= WHOLE:
-        return f"{before}{_indented(text)}{behind}"
+        return f"{before}{_indent(text)}{behind}"
     behind = f" ({size(tokens)} tokens){behind}"
     room = arrangement.excerpt - count(f"- {before}{behind}")
     while room > 0:
@@ -448,7 +448,7 @@ def _label(each: ItemGroup[RecalledItem]) -> str:
     return " ".join(one_line(part, _TITLE) for part in parts if part)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     """Indent the lines of a memory, so that none looks like one of ours."""
     return "\n  ".join(line.rstrip() for line in text.splitlines() if line.strip())
 
@@ -462,7 +462,7 @@ def _join_under_headings(head: str, shown: Sequence[tuple[str, str]]) -> str:
     for heading in dict.fromkeys(heading for heading, _ in shown):
         lines.append(f"{heading}:")
         lines.extend(f"- {text}" for under, text in shown if under == heading)
-    return joined(lines)
+    return join_lines(lines)
 
 
 _ACTIONS = 20

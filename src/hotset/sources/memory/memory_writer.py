@@ -114,9 +114,9 @@ def rank(trust: Trust) -> int:
     return _RANKS[trust]
 
 
-def joined(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
+def join_memories(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
     """`one` with the sources of both. Only another session makes it surer."""
-    source = joined_sources(one.source, other.source)
+    source = join_sources(one.source, other.source)
     is_news = other.source.session is not None and not is_from_session(
         one.source, other.source.session
     )
@@ -130,7 +130,7 @@ def joined(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
     return replace(one, source=source, confidence=confidence, trust=trust)
 
 
-def joined_sources(one: Provenance, other: Provenance) -> Provenance:
+def join_sources(one: Provenance, other: Provenance) -> Provenance:
     also = [f"{SESSION}{other.session}"] if other.session not in (None, one.session) else []
     also += [f"{AGENT}{other.agent}"] if other.agent not in ("", one.agent) else []
     pages = dict.fromkeys((*one.pages, *other.pages))
@@ -333,7 +333,7 @@ def near(store: Store, index: Index | None, memory: MemoryRecord) -> Sequence[Me
     found = (
         _by_words(store.memories(frozenset({memory.kind}), _COMPARED), memory)
         if index is None
-        else [*_by_words(_tail(store, index), memory), *_indexed(store, index, memory)]
+        else [*_by_words(_tail(store, index), memory), *_find_in_index(store, index, memory)]
     )
     return list(
         {
@@ -342,7 +342,7 @@ def near(store: Store, index: Index | None, memory: MemoryRecord) -> Sequence[Me
     )[: 2 * _FOUND]
 
 
-def _indexed(store: Store, index: Index, memory: MemoryRecord) -> Iterator[MemoryRecord]:
+def _find_in_index(store: Store, index: Index, memory: MemoryRecord) -> Iterator[MemoryRecord]:
     only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset({str(memory.kind)}))
     words = f"{memory.title} {memory.text}"[:1000].replace('"', " ")
     hits = index.search(Query(words, only, _FOUND, _SECONDS)).hits
@@ -481,7 +481,7 @@ def _version(made: MemoryRecord, store: Store, now: float) -> MemoryRecord | Non
         if isinstance(made.detail, Episode):
             kept = replace(kept, standing=latest.standing, valid_until=latest.valid_until)
         return next_version(kept, now, "", "its session went on")
-    again = joined(latest, made)
+    again = join_memories(latest, made)
     if latest.standing is Standing.CANDIDATE and made.standing is Standing.ACTIVE:
         again = replace(again, standing=made.standing, trust=made.trust)  # an outcome confirms it
     return None if is_same(again, latest) else next_version(again, now, "", "it came up again")
@@ -582,7 +582,7 @@ def edit_memory(
         return replace(
             latest,
             text=words,
-            title=_titled(latest, words) if title is None else one_line(title),
+            title=_title_for(latest, words) if title is None else one_line(title),
             tokens=latest.tokens
             if text is None
             else tokens.count(words.encode("utf-8", "replace")),
@@ -597,7 +597,7 @@ def edit_memory(
     return change_memory(store, id, change, "a person corrected it")
 
 
-def _titled(before: MemoryRecord, words: str) -> str:
+def _title_for(before: MemoryRecord, words: str) -> str:
     """Derive the title again if it was the beginning of the old text: lists must show the
     correction."""
     begins = before.title.rstrip("…").rstrip(".")
@@ -808,7 +808,7 @@ def follow_memories(
     )
     passed = 0
     for mark, most, entries in followed:
-        at = _reached(store, index, mark)
+        at = _indexed_number(store, index, mark)
         while batch := _after(store, mark, at, most):
             at = batch[-1][0]
             index.add(entries(batch), _watermark(mark, *batch[-1]))
@@ -820,7 +820,7 @@ def follow_memories(
 
 def memories_indexed(store: Store, index: Index) -> int:
     """The number of the last indexed version."""
-    return _reached(store, index, MEMORIES)
+    return _indexed_number(store, index, MEMORIES)
 
 
 def drop_erased(store: Store, index: Index) -> int:
@@ -840,7 +840,7 @@ def _after(store: Store, mark: str, number: int, most: int) -> Sequence[tuple[in
     return (store.memories_after if mark == MEMORIES else store.pages_after)(number, most)
 
 
-def _reached(store: Store, index: Index, mark: str) -> int:
+def _indexed_number(store: Store, index: Index, mark: str) -> int:
     """The indexed number; 0 if that item is gone: another store, or an erasure."""
     known = index.watermark(mark)
     number = known >> _TAG_BITS

@@ -33,14 +33,14 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.sources.memory.data_lines import one_line
-from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quoted
+from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quote
 from hotset.sources.memory.kinds import RULES, memory_id
 from hotset.sources.memory.memory_writer import sessions_of
 from hotset.sources.memory.supersede import (
     conflict,
     is_same_file,
-    shared,
     statement_words,
+    word_overlap,
 )
 from hotset.text.languages import PLAIN, language_of
 from hotset.text.terms import topic_words
@@ -188,13 +188,13 @@ def _command(target: str) -> str:
             or not _PROGRAM.fullmatch(words[0])
         ):
             continue
-        kept = " ".join(_kept(words))
+        kept = " ".join(_kept_words(words))
         if kept and not _GIT_LOOKS.match(kept):
             return kept[:_MOST_STEP]
     return ""
 
 
-def _kept(words: list[str]) -> list[str]:
+def _kept_words(words: list[str]) -> list[str]:
     kept = [words[0].rsplit("/", 1)[-1]]
     for word in words[1:]:
         if word.startswith("-") and word != "-m":
@@ -324,21 +324,23 @@ def pattern_of(
     leader: MemoryId, episodes: Iterable[MemoryRecord], common: ThingCounts
 ) -> Pattern | None:
     """What the episodes share; None if it is too little for a sentence."""
-    shared = _Shared()
+    counts = _ClusterCounts()
     for episode in episodes:
-        shared.add(episode)
-    many = len(shared.sessions)
+        counts.add(episode)
+    many = len(counts.sessions)
     if many < FEWEST_SESSIONS:
         return None
-    words = shared.goal_words(common)
+    words = counts.goal_words(common)
     sure = {
         thing: confidence(here, many)
-        for thing, here in shared.things.items()
+        for thing, here in counts.things.items()
         if confidence(here, many) >= LEAST_SURE
         and common.is_special(thing, here, many)
         and thing.removeprefix("step ") not in common.borrowed
     }
-    changed, read, steps = (_named(sort, sure, shared) for sort in ("changed", "read", "step"))
+    changed, read, steps = (
+        _common_names(sort, sure, counts) for sort in ("changed", "read", "step")
+    )
     read = [path for path in read if not any(is_same_file(path, other) for other in changed)]
     if len(words) < _FEWEST_WORDS or (not changed and len(read) + len(steps) < _FEWEST_NAMED):
         return None
@@ -347,8 +349,8 @@ def pattern_of(
         for sort, names in (("changed", changed), ("read", read), ("step", steps))
         for name in names
     ]
-    ended = shared.ended()
-    text = _text(words, shared, (changed, read, steps), ended)
+    ended = counts.ended()
+    text = _text(words, counts, (changed, read, steps), ended)
     if ended is not None:
         confidences.append(confidence(ended[1], ended[2]))
     fact = MemoryRecord(
@@ -356,20 +358,20 @@ def pattern_of(
         kind=MemoryKind.FACT,
         title=f"Work on {' '.join(words)}",
         text=text,
-        created=shared.last,
+        created=counts.last,
         source=Provenance(RULES),
         detail=Fact(),
-        topics=shared.common_topics(),
-        task=shared.common_task(),
+        topics=counts.common_topics(),
+        task=counts.common_task(),
         ending=ended[0] if ended is not None else Ending.UNKNOWN,
         confidence=round(min(confidences), 4),
         trust=Trust.OUTCOME if ended is not None and ended[0] is Ending.SUCCESS else Trust.AGENT,
         tokens=count(text),
     )
-    return Pattern(fact, tuple(shared.ids))
+    return Pattern(fact, tuple(counts.ids))
 
 
-class _Shared:
+class _ClusterCounts:
     """Counts over the episodes of a cluster."""
 
     def __init__(self) -> None:
@@ -443,10 +445,10 @@ class _Shared:
         return task if many >= LEAST_SURE * len(self.ids) else None
 
 
-def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
+def _common_names(sort: str, sure: Mapping[str, float], counts: _ClusterCounts) -> list[str]:
     """The most common first. The same file named from the root and from the project is one."""
     found = sorted(
-        (-shared.things[thing], thing.removeprefix(f"{sort} "))
+        (-counts.things[thing], thing.removeprefix(f"{sort} "))
         for thing in sure
         if thing.startswith(f"{sort} ")
     )
@@ -459,7 +461,7 @@ def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
 
 def _text(
     words: Sequence[str],
-    shared: _Shared,
+    counts: _ClusterCounts,
     named: tuple[list[str], list[str], list[str]],
     ended: tuple[Ending, int, int] | None,
 ) -> str:
@@ -474,10 +476,10 @@ def _text(
         parts.append(f"{how} in {ended[1]} of {ended[2]}")
     about = "; ".join(part for part in parts if part)
     example = one_line(
-        shared.title if len(shared.title.split()) >= _FEWEST_WORDS else shared.goal, _EXAMPLE
+        counts.title if len(counts.title.split()) >= _FEWEST_WORDS else counts.goal, _EXAMPLE
     )
     return (
-        f"Work on {', '.join(words)} ({len(shared.sessions)} sessions): {about}. For instance: "
+        f"Work on {', '.join(words)} ({len(counts.sessions)} sessions): {about}. For instance: "
         f"\u201c{example}\u201d"
     )
 
@@ -549,7 +551,7 @@ def count_troubles(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> Non
         known.topics.update(episode.topics)
         if trouble.is_resolved:
             known.resolved_in.add(session)
-            known.edited.update(_edited(trouble))
+            known.edited.update(_edited_files(trouble))
         known.episodes[episode.id] = None
 
 
@@ -560,7 +562,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     """
     trouble = met.trouble
     command = one_line(trouble.target, _LONGEST)
-    message = quoted(trouble.said, _LONGEST)
+    message = quote(trouble.said, _LONGEST)
     action = command_of(trouble.tool, trouble.target)
     if not message or _OF_WORK.search(f"{trouble.kind} {message}"):
         return None
@@ -603,7 +605,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     )
 
 
-def _edited(trouble: Trouble) -> list[str]:
+def _edited_files(trouble: Trouble) -> list[str]:
     """The files whose edits alone resolved it; empty if something else was involved."""
     found = [_EDITED.fullmatch(step) for step in trouble.resolved]
     paths = [each.group(1) for each in found if each is not None]
@@ -722,7 +724,7 @@ def _says(one: str, other: str) -> bool:
     first, second = statement_words(one), statement_words(other)
     return (
         bool(second.words)
-        and shared(first, second) >= _SAYS_THE_SAME
+        and word_overlap(first, second) >= _SAYS_THE_SAME
         and not conflict(first, second)
     )
 

@@ -247,7 +247,7 @@ class ProjectMemories:
         asking = RecallQuery(
             query,
             self._clock(),
-            task=_named(Task, task, "a task is one of") if task else None,
+            task=_parse_enum(Task, task, "a task is one of") if task else None,
             kinds=wanted,
             talk=not wanted,
             session=SessionId(session) if session else None,
@@ -295,7 +295,7 @@ class ProjectMemories:
 
         store = self._open()
         wanted, shape = (
-            _named(Task, task, "a task is one of") if task else detect_task(query).task,
+            _parse_enum(Task, task, "a task is one of") if task else detect_task(query).task,
             arrangement(store),
         )
         found: list[RecalledItem] = []
@@ -519,7 +519,7 @@ class ProjectMemories:
         store, wanted = self.store(), None
         if ending is not None:
             memory = memory_writer.find_memory(store, id)
-            wanted = _named(Ending, ending, "an outcome is")
+            wanted = _parse_enum(Ending, ending, "an outcome is")
             if isinstance(memory.detail, Episode) and memory.source.session is not None:
                 self._keep_ending(store, memory.source.session, memory.detail.turns[1], wanted)
         return memory_writer.edit_memory(store, id, ending=wanted, **changes)
@@ -538,7 +538,7 @@ class ProjectMemories:
 
     def outcome(self, session: str, ending: str) -> None:
         """Report how the latest task of a session came out."""
-        store, wanted = self.store(), _named(Ending, ending, "an outcome is")
+        store, wanted = self.store(), _parse_enum(Ending, ending, "an outcome is")
         id = store.session(SessionId(session)).id
         self._keep_ending(
             store, id, max((turn.number for turn in store.turns(id)), default=0), wanted
@@ -976,7 +976,7 @@ class ProjectMemories:
         self.pending.done(session, last_page)
 
 
-def _named(among: type[_Named], name: str, what: str) -> _Named:
+def _parse_enum(among: type[_Named], name: str, what: str) -> _Named:
     """Raises `BadInput`."""
     try:
         return among(name.strip().lower())

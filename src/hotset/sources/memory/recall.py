@@ -175,7 +175,7 @@ def recall(
     if not candidates and lacking >= _NOTHING_SERVES:
         candidates = _scan_newest(store, question)
         lacking = frozenset({"index"}) if index is None else lacking | {"index"}
-    ranked = _Ranked(candidates, setting, weights)
+    ranked = _Ranking(candidates, setting, weights)
     ranked.look_into(store)
     if clock() < until:
         ranked.rerank(words)
@@ -194,7 +194,7 @@ def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
     content = known_content(store, page.digest)
     stretches = () if content is None else page_stretches(page, content)
     return max(
-        (each.text for each in stretches), key=lambda text: _shared(text, wanted), default=""
+        (each.text for each in stretches), key=lambda text: _shared_weight(text, wanted), default=""
     )
 
 
@@ -239,7 +239,7 @@ def heading(text: str) -> str:
     return " ".join(text[: 2 * _HEADING].split())[:_HEADING]
 
 
-def _shared(text: str, wanted: Sequence[Term]) -> float:
+def _shared_weight(text: str, wanted: Sequence[Term]) -> float:
     return sum(term.weight for _, term in first_hits(text, wanted))
 
 
@@ -255,7 +255,7 @@ def _scan_newest(store: Store, question: IndexQuestion) -> dict[str, RecallCandi
         if memory.kind not in question.kinds or memory.standing not in FINDABLE:
             continue
         entry = entry_of(memory)
-        if shared := _shared(f"{entry.title}\n{entry.text}", wanted):
+        if shared := _shared_weight(f"{entry.title}\n{entry.text}", wanted):
             place = entry.session, entry.time, entry.turn, entry.title, entry.text
             found[entry.whole] = RecallCandidate(entry.whole, entry.kind, *place, words=shared)
     return found
@@ -274,7 +274,7 @@ def _last_version(store: Store) -> int:
 
 
 @dataclass(slots=True)
-class _Ranked:
+class _Ranking:
     """The candidates with their signals."""
 
     candidates: Mapping[str, RecallCandidate]
@@ -400,7 +400,7 @@ class _Serving:
 
     asking: RecallQuery
     store: Store
-    ranked: _Ranked
+    ranked: _Ranking
     wanted: tuple[Term, ...]
 
     def items(self) -> list[RecalledItem]:

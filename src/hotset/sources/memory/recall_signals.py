@@ -167,14 +167,14 @@ def learn_weights(
         _Trial.of(part, names, rng) for part in (informative[:split], informative[split:])
     )
     found = _search(older, start)
-    gain, low, high = _gained(newer, start, found, rng)
+    gain, low, high = _measure_gain(newer, start, found, rng)
     held_out = len(informative) - split
     result = f"{gain:+.3f} [{low:+.3f}, {high:+.3f}] NDCG@10 on {held_out} recalls held out"
     kept = replace(kept, gain=gain, low=low, high=high, why=f"kept: {result}")
     if low <= 0:
         return kept
-    canary = _search(older.shuffled(rng), start)
-    if _gained(newer.shuffled(rng), start, canary, rng)[1] > 0:
+    canary = _search(older.shuffle(rng), start)
+    if _measure_gain(newer.shuffle(rng), start, canary, rng)[1] > 0:
         won = "kept: shuffled labels won as well, so the log shows something else"
         return replace(kept, why=won)
     moved = ", ".join(
@@ -239,7 +239,7 @@ class _Trial:
             signals, missing, (_Marks.of(places[0], len(log)), _Marks.of(places[1], len(log)))
         )
 
-    def shuffled(self, rng: np.random.Generator) -> _Trial:
+    def shuffle(self, rng: np.random.Generator) -> _Trial:
         """The same, with as many labels on random candidates of the same recall."""
         import numpy as np  # noqa: PLC0415
 
@@ -323,7 +323,7 @@ def _search(trial: _Trial, start: Floats) -> Floats:
     return found
 
 
-def _gained(
+def _measure_gain(
     trial: _Trial, start: Floats, found: Floats, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """The mean gain of a recall, and its bootstrap interval."""
@@ -788,7 +788,7 @@ def why(
     """The reasons for an item, the plainest first; `text` is what was compared with the
     question."""
     return (
-        *_of_signals(signals, _shared(text, wanted), setting),
+        *_of_signals(signals, _shared_words(text, wanted), setting),
         *(_of_memory(memory, uses, signals, setting) if memory is not None else ()),
     )
 
@@ -836,7 +836,7 @@ def _of_memory(
         )
 
 
-def _shared(text: str, wanted: tuple[Term, ...]) -> list[str]:
+def _shared_words(text: str, wanted: tuple[Term, ...]) -> list[str]:
     """The words of the text that match the question, as written there."""
     low = lowered(text)
     words = (_SPOKEN_WORD.match(low, at) for at, _ in first_hits(text, wanted))

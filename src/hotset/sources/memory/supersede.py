@@ -25,7 +25,7 @@ from hotset.sources.memory.kinds import KINDS, RULES, is_same
 from hotset.sources.memory.memory_writer import (
     Similar,
     is_from_session,
-    joined,
+    join_memories,
     known_memory,
     next_version,
     rank,
@@ -124,13 +124,13 @@ def telling_words(text: str) -> list[str]:
     ]
 
 
-def shared(one: StatementWords, other: StatementWords) -> float:
+def word_overlap(one: StatementWords, other: StatementWords) -> float:
     """The share of the shorter one's words found in the other, from 0 to 1."""
     least = min(len(one.words), len(other.words))
     return len(one.words & other.words) / least if least else 0.0
 
 
-def alike(one: StatementWords, other: StatementWords) -> float:
+def word_similarity(one: StatementWords, other: StatementWords) -> float:
     """The share of all words that both have, from 0 to 1."""
     every = len(one.words | other.words)
     return len(one.words & other.words) / every if every else 0.0
@@ -142,11 +142,11 @@ def speak_of_two_things(one: str, other: str) -> bool:
 
     If only the number differs, that is what changed: `version 2 is current`.
     """
-    (mine, words), (theirs, other_words) = _parted(one), _parted(other)
+    (mine, words), (theirs, other_words) = _split_statement(one), _split_statement(other)
     return words != other_words and bool(mine - theirs) and bool(theirs - mine)
 
 
-def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
+def _split_statement(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """The numbers and letters that identify the subject of a sentence, and the words of its
     predicate."""
     found = _SAYS.search(text, 0, _MOST_READ)
@@ -230,7 +230,7 @@ def settle(
             table.place(memory, [each.id for each in similar(memory) if each.kind is memory.kind])
         else:
             table.put(memory)
-    return table.settled()
+    return table.settlement()
 
 
 def settle_among(
@@ -240,7 +240,7 @@ def settle_among(
     merged."""
     table = _Table(store, now, run)
     table.weigh(fact, near)
-    return table.settled()
+    return table.settlement()
 
 
 def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) -> FactVerdict:
@@ -249,7 +249,9 @@ def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) 
     one, other = statement_words(earlier.text), statement_words(later.text)
     if in_order(one, other) and not conflict(one, other):
         within = one.words <= other.words or other.words <= one.words
-        if one.words == other.words or (within and alike(one, other) >= _SAME and not other.amends):
+        if one.words == other.words or (
+            within and word_similarity(one, other) >= _SAME and not other.amends
+        ):
             return FactVerdict.SAME
     if speak_of_two_things(earlier.text, later.text) and not other.amends:
         return FactVerdict.UNRELATED
@@ -259,13 +261,13 @@ def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) 
     least = _NEAREST_AMENDED if nearest else _AMENDED
     if (
         other.amends
-        and shared(one, other) >= least
+        and word_overlap(one, other) >= least
         and len(one.words & other.words) >= _FEWEST_SHARED
     ):
         return FactVerdict.CHANGED
     return (
         FactVerdict.CHANGED
-        if alike(one, other) >= _CLOSE and conflict(one, other)
+        if word_similarity(one, other) >= _CLOSE and conflict(one, other)
         else FactVerdict.UNRELATED
     )
 
@@ -295,10 +297,10 @@ class _Table:
         self.put(new)
         others = tuple(dict.fromkeys((*near, *self._new)))
         if new.version == 1:
-            for old in self._known(new.id, others):
+            for old in self._known_memories(new.id, others):
                 if (
                     self._takes(old, new)
-                    and judge(*_in_time(old, new)) is FactVerdict.SAME
+                    and judge(*_order_by_time(old, new)) is FactVerdict.SAME
                     and _speaks_for(old, new)
                 ):
                     self._absorb(new, old)
@@ -320,11 +322,11 @@ class _Table:
         # pairs that were decided before stay as they are
         decided = frozenset(link.to if link.of == id else link.of for link in links)
         amended = any(link.of == id and link.relation is Relation.SUPERSEDES for link in links)
-        for old in self._known(id, near):
+        for old in self._known_memories(id, near):
             now = self._latest[id]
             if old.id in decided or {old.standing, now.standing} != {Standing.ACTIVE}:
                 continue
-            earlier, later = _in_time(old, now)
+            earlier, later = _order_by_time(old, now)
             loose = not subject_of(old) or subject_of(old) != subject_of(now)
             if judge(earlier, later, nearest=old.id == near[0]) is FactVerdict.CHANGED and not (
                 loose and amended
@@ -332,12 +334,12 @@ class _Table:
                 amended = amended or loose
                 self._decide(earlier, later)
 
-    def settled(self) -> Settlement:
+    def settlement(self) -> Settlement:
         return Settlement(
             tuple(self._written.values()), tuple(self._links.values()), dict(self._absorbed)
         )
 
-    def _known(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
+    def _known_memories(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
         return (old for other in near if other != id and (old := self._read(other)) is not None)
 
     def _takes(self, old: MemoryRecord, new: MemoryRecord) -> bool:
@@ -354,7 +356,7 @@ class _Table:
         return self._latest.get(id)
 
     def _absorb(self, new: MemoryRecord, old: MemoryRecord) -> None:
-        both = joined(old, new)
+        both = join_memories(old, new)
         if old.standing is Standing.ACTIVE and not is_same(both, old):
             self._change(
                 old,
@@ -403,7 +405,7 @@ class _Table:
         )
 
 
-def _in_time(one: MemoryRecord, other: MemoryRecord) -> tuple[MemoryRecord, MemoryRecord]:
+def _order_by_time(one: MemoryRecord, other: MemoryRecord) -> tuple[MemoryRecord, MemoryRecord]:
     """The earlier one and the later one."""
     return (one, other) if (one.created, one.id) <= (other.created, other.id) else (other, one)
 
@@ -426,7 +428,7 @@ def _another_value(one: StatementWords, other: StatementWords, subject: frozense
     if len(mine) <= _VALUE and len(theirs) <= _VALUE:
         return True
     if other.amends or other.hints:
-        return shared(one, other) >= _SUBJECT_AMENDED
+        return word_overlap(one, other) >= _SUBJECT_AMENDED
     return len(mine & theirs) / len(mine | theirs) >= _SUBJECT_CLOSE
 
 
@@ -508,7 +510,7 @@ def say_the_same(one: str, other: str) -> bool:
     first, second = statement_words(one), statement_words(other)
     mine, theirs = first.words - second.words, second.words - first.words
     another_value = len(mine) == 1 and len(theirs) == 1
-    close = alike(first, second) >= _LEAST_ALIKE and in_order(first, second)
+    close = word_similarity(first, second) >= _LEAST_ALIKE and in_order(first, second)
     return close and not another_value and not conflict(first, second)
 
 
@@ -546,13 +548,13 @@ def mergers(memories: Iterable[MemoryRecord], same: Mapping[str, Sequence[str]])
     return found
 
 
-def merged(
+def merge_group(
     kept: MemoryRecord, lost: Sequence[MemoryRecord], now: float, run: str
 ) -> tuple[tuple[MemoryRecord, ...], tuple[MemoryLink, ...]]:
     """The versions and links to write."""
     whole = kept
     for each in lost:
-        whole = joined(whole, each)
+        whole = join_memories(whole, each)
     changed = next_version(
         kept,
         now,

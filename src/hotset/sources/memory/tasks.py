@@ -460,7 +460,7 @@ def _from_heads(prose: str) -> Iterator[_Evidence]:
             if hit := _pattern(words).match(request):
                 if task not in seen:
                     place = (_LATER if is_asked else 1.0) * _nearness(start)
-                    yield _Evidence(task, weight * place, f"asks to “{_shortened(hit[0])}”")
+                    yield _Evidence(task, weight * place, f"asks to “{_first_words(hit[0])}”")
                 seen.add(task)
                 is_asked = is_asked or weight >= _SURE
                 break
@@ -483,7 +483,7 @@ def _from_statement(prose: str) -> Iterator[_Evidence]:
     statement = _pattern(STATEMENTS, r"[\W_]*(?:{})\s+\w+").match(prose[:_NEAR])
     if statement and not _pattern(WISHES, r"(?<!\w)(?:{})").search(prose[:_NEAR]):
         yield _Evidence(
-            Task.DEBUGGING, _SIGN, f"reports something (“{_shortened(statement[0])} …”)"
+            Task.DEBUGGING, _SIGN, f"reports something (“{_first_words(statement[0])} …”)"
         )
 
 
@@ -504,7 +504,7 @@ def _clause() -> re.Pattern[str]:
     )
 
 
-def _shortened(text: str) -> str:
+def _first_words(text: str) -> str:
     return " ".join(text.split()[:3]).lower()
 
 

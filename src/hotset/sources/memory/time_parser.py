@@ -252,13 +252,13 @@ def _whole_month(hit: re.Match[str], now: datetime) -> Days:
         else:  # "last March" in March is that of a year ago
             year -= month > now.date().month or (which == "last" and month == now.date().month)
     start = _midnight(date(year, month, 1))
-    return _part((start, shifted(start, 1)), hit["part"].lower())
+    return _part((start, shift_months(start, 1)), hit["part"].lower())
 
 
 @_form(rf"(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])", alone=False)
 def _iso_month(hit: re.Match[str], _now: datetime) -> Days:
     start = _midnight(date(int(hit["year"]), int(hit["month"]), 1))
-    return start, shifted(start, 1)
+    return start, shift_months(start, 1)
 
 
 @_form(r"(?P<number>Q[1-4])(?P<year>)", alone=False)
@@ -272,14 +272,14 @@ def _quarter(hit: re.Match[str], now: datetime) -> Days:
     if not hit["year"] and 3 * number - 2 > now.date().month:
         year -= 1
     start = _midnight(date(year, 3 * number - 2, 1))
-    return start, shifted(start, 3)
+    return start, shift_months(start, 3)
 
 
 @_form(rf"(?P<part>)(?:the year )?(?P<year>{_YEAR})", alone=False)
 @_form(rf"(?P<part>{_PART})[ -](?:the year )?(?P<year>{_YEAR})")
 def _year(hit: re.Match[str], _now: datetime) -> Days:
     start = _midnight(date(int(hit["year"]), 1, 1))
-    return _part((start, shifted(start, 12)), hit["part"].lower())
+    return _part((start, shift_months(start, 12)), hit["part"].lower())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def _from(day: date, days: int) -> Days:
     return _midnight(day), _midnight(day + timedelta(days))
 
 
-def shifted(then: datetime, months: int) -> datetime:
+def shift_months(then: datetime, months: int) -> datetime:
     year, month = divmod(then.year * 12 + then.month - 1 + months, 12)
     for day in range(then.day, 0, -1):
         try:
@@ -311,7 +311,7 @@ def _back(now: datetime, unit: str, count: int) -> datetime:
             return now - timedelta(**{f"{unit}s": count})
         case "weekend":
             return now - timedelta(weeks=count)
-    return shifted(now, -count * {"month": 1, "quarter": 3, "year": 12}[unit])
+    return shift_months(now, -count * {"month": 1, "quarter": 3, "year": 12}[unit])
 
 
 def _unit(today: date, unit: str, step: int) -> Days:
@@ -319,12 +319,12 @@ def _unit(today: date, unit: str, step: int) -> Days:
         return _from(today - timedelta(today.weekday()) + timedelta(7 * step), 7)
     if unit == "month":
         start = _midnight(today.replace(day=1))
-        return shifted(start, step), shifted(start, step + 1)
+        return shift_months(start, step), shift_months(start, step + 1)
     if unit == "quarter":
         start = _midnight(date(today.year, (today.month - 1) // 3 * 3 + 1, 1))
-        return shifted(start, 3 * step), shifted(start, 3 * step + 3)
+        return shift_months(start, 3 * step), shift_months(start, 3 * step + 3)
     start = _midnight(date(today.year, 1, 1))
-    return shifted(start, 12 * step), shifted(start, 12 * step + 12)
+    return shift_months(start, 12 * step), shift_months(start, 12 * step + 12)
 
 
 def _part(days: Days, part: str) -> Days:
@@ -371,11 +371,11 @@ class TimeWords:
 def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
     """`offset`: seconds by which the speaker's clock is ahead of UTC."""
     here = _local(now, offset)
-    text = _blotted(query[:_MOST_CHARS], _CODE)
+    text = _blank_out(query[:_MOST_CHARS], _CODE)
     latest, first = (
         [hit.span() for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST)
     )
-    found = list(_ranges(_blotted(text, _LATEST), here))
+    found = list(_ranges(_blank_out(text, _LATEST), here))
     ranges = [days for _, days in found]
     # "In January and March" covers all between; one open end leaves the whole open.
     since = (
@@ -432,7 +432,7 @@ def _moment(local: datetime, offset: float) -> float:
     return local.replace(tzinfo=UTC).timestamp() - offset
 
 
-def _blotted(text: str, pattern: re.Pattern[str]) -> str:
+def _blank_out(text: str, pattern: re.Pattern[str]) -> str:
     """Blank out the pattern; everything else keeps its place."""
     return pattern.sub(lambda hit: "\0" * len(hit[0]), text)
 
@@ -474,7 +474,7 @@ def _pair(hit: re.Match[str], now: datetime) -> _Range | None:
         return min(one[0], other[0]), max(one[1], other[1])
     if (lead, join) == ("between", "and") or (lead == "from" and join in _TO):
         if other[1] < one[0]:  # "from November to February": the first is a year earlier
-            one = (shifted(one[0], -12), shifted(one[1], -12))
+            one = (shift_months(one[0], -12), shift_months(one[1], -12))
         return (one[0], other[1]) if one[0] < other[1] else None
     return None
 
@@ -536,7 +536,7 @@ _TO = frozenset({"to", "until", "till", "through", "-"})
 def _phrase() -> re.Pattern[str]:
     """Compiled on first use."""
     leads = "|".join(sorted(_PLAIN | _BOUNDS | _OTHERS, key=len, reverse=True)).replace(" ", r"\s+")
-    time = f"(?:{'|'.join(_unnamed(form.pattern) for form in FORMS)})"
+    time = f"(?:{'|'.join(_without_group_names(form.pattern) for form in FORMS)})"
     return re.compile(
         rf"""(?<![\w./\0-])(?:(?P<lead>{leads})\s+(?:on\s+)?)?(?P<one>{time}){_END}(?P<end>)
             (?:(?P<join>,|,?\s+(?:and|or|to|until|till|through|-))\s+(?P<other>{time}){_END})?""",
@@ -544,7 +544,7 @@ def _phrase() -> re.Pattern[str]:
     )
 
 
-def _unnamed(pattern: str) -> str:
+def _without_group_names(pattern: str) -> str:
     """Without group names, which would clash in one expression, and with spaces written out for
     verbose mode."""
     return re.sub(r"\(\?P<\w+>", "(?:", pattern.replace("(?P=dash)", "[-/.]").replace(" ", r"\s+"))

@@ -21,7 +21,7 @@ from hotset.sources.memory.encode.speakers import (
     OutsideWords,
     is_dangerous,
     is_order,
-    quoted,
+    quote,
 )
 from hotset.text.words import once, word_set
 from hotset.window.page_text import PATH_NAMES
@@ -419,7 +419,7 @@ def shell_words(command: str) -> frozenset[str]:
 def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> Act:
     tool = call.page.tool
     plain = tool.rpartition("__")[2].lower()
-    arguments = decoded(call.text)
+    arguments = decode_arguments(call.text)
     command = _command(plain, arguments, call.text)
     act = _of_shell(place, call, command) if command else _of_tool(place, call, plain, arguments)
     if answer is None:
@@ -628,14 +628,14 @@ def change_of(call: str, place: int, others: OutsideWords) -> str:
     old, new = _sides(call)
     if len(new) < _SHORTEST or _is_doubtful(new) or others.says(new, place, LEAST_SENTENCE):
         return ""
-    after = quoted(new, _LONGEST)
+    after = quote(new, _LONGEST)
     if not after:
         return ""
-    before = quoted(old, _LONGEST) if len(old) >= _SHORTEST and not _is_doubtful(old) else ""
+    before = quote(old, _LONGEST) if len(old) >= _SHORTEST and not _is_doubtful(old) else ""
     return f"'{before}' became '{after}'" if before else f"added '{after}'"
 
 
-def decoded(text: str) -> Mapping[str, Any]:
+def decode_arguments(text: str) -> Mapping[str, Any]:
     """The arguments of a call; empty if they are not a JSON object."""
     try:
         value = msgspec.json.decode(text.encode("utf-8", "replace"))
@@ -646,7 +646,7 @@ def decoded(text: str) -> Mapping[str, Any]:
 
 def _sides(call: str) -> tuple[str, str]:
     """The first line that differs, before and after."""
-    arguments = decoded(call)
+    arguments = decode_arguments(call)
     old = next((value for name in _BEFORE if isinstance(value := arguments.get(name), str)), None)
     new = next((value for name in _AFTER if isinstance(value := arguments.get(name), str)), None)
     if old is not None and new is not None:

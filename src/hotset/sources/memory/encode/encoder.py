@@ -291,7 +291,7 @@ class _Part:
 
     def lessons(self) -> Iterator[MemoryRecord]:
         made = once(path for act in self._acts if act.made for path in act.files)
-        context = LessonContext(made, self._others, work_root(self._acts), self._called)
+        context = LessonContext(made, self._others, work_root(self._acts), self._call_text)
         for mishap in self._mishaps:
             pitfall = lesson(mishap, context)
             if pitfall is not None:
@@ -305,7 +305,7 @@ class _Part:
         """The state of unfinished work at the end of the session. A resumed session makes a new
         version."""
         end, goal = self._span.end, self._span.goal.text
-        plans = {act.place: self._called(act) for act in self._acts if act.doing is ActKind.PLAN}
+        plans = {act.place: self._call_text(act) for act in self._acts if act.doing is ActKind.PLAN}
         prompts = self._span.prompts
         last = prompts[-1].text if len(prompts) > 1 and prompts[-1].person else ""
         reply = self._reply()[1]
@@ -342,7 +342,7 @@ class _Part:
             time=self._material.now,
         )
 
-    def _called(self, act: Act) -> str:
+    def _call_text(self, act: Act) -> str:
         return self._line[act.place - self._span.first].text
 
     def _advice(self, kind: MemoryKind, made: Lesson | Recipe, at: Act) -> MemoryRecord:

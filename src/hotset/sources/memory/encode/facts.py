@@ -446,7 +446,7 @@ def facts_in(
         ):  # a heading
             text = f"{sentence} {statements[number + 1]}"
         yield FactMatch(
-            text=_worded(text),
+            text=_fact_text(text),
             subject=""
             if form.name == "lived"
             else subject_of(what),  # what happened is not replaced by what happens next
@@ -466,7 +466,7 @@ def agreed_in(
         return
     for paragraph in without_fences(reply).split("\n"):
         line = " ".join(paragraph.replace("**", "").split())
-        found = _settled(line)
+        found = _find_settlement(line)
         if found is None or len(line) > 4 * _LONGEST or is_suspect(line) or is_dangerous(line):
             continue
         what = found.group("what")
@@ -493,7 +493,7 @@ def is_decision(text: str) -> bool:
     )
 
 
-def _settled(line: str) -> re.Match[str] | None:
+def _find_settlement(line: str) -> re.Match[str] | None:
     """The start of what a line, or a sentence in it, calls settled."""
     starts = (0, *(found.end() for found in SENTENCE_END.finditer(line)))
     return next((found for start in starts if (found := _SETTLES.match(line, start))), None)
@@ -572,7 +572,7 @@ def _own(words: str) -> str:
     return text.split("\n\n", 1)[0][:_PASTED] if marks >= _HEADINGS else text[:_PASTED]
 
 
-def _worded(sentence: str) -> str:
+def _fact_text(sentence: str) -> str:
     bare = re.sub(rf"^{LEAD}", "", sentence, count=1, flags=re.IGNORECASE).strip() or sentence
     return clip_prose(bare[:1].upper() + bare[1:], _LONGEST)
 

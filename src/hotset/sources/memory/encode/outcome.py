@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotset.nouns.memory import Checkpoint, Ending
-from hotset.sources.memory.encode.calls import Act, ActKind, check_family, decoded
+from hotset.sources.memory.encode.calls import Act, ActKind, check_family, decode_arguments
 from hotset.sources.memory.encode.procedures import (
     in_project,
     is_file,
@@ -23,7 +23,7 @@ from hotset.sources.memory.encode.speakers import (
     OutsideWords,
     is_dangerous,
     is_order,
-    quoted,
+    quote,
 )
 from hotset.text.clip import clip_prose, first_words
 from hotset.text.sentences import sentences, without_fences
@@ -414,13 +414,19 @@ def title_of_work(acts: Sequence[Act]) -> str:
 
 def text_of(work: Work) -> str:
     """What was asked, done and achieved, in a few sentences."""
-    parts = [f"Asked: {_ended(work.goal)}", _did(work.acts), *_went_wrong(work.mishaps)]
+    parts = [
+        f"Asked: {_end_sentence(work.goal)}",
+        _actions_text(work.acts),
+        *_trouble_lines(work.mishaps),
+    ]
     if work.decisions:
         parts.append(f"Decided: {clip_prose(work.decisions[0], 120)}")
     ending = f"{_ENDED[work.came.ending]} ({work.came.why})."
     room = _LONGEST_TEXT - sum(len(part) + 1 for part in parts if part) - len(ending)
     if work.reply and room > 40:  # less says nothing
-        parts.append(f"The agent: {_ended(clip_prose(work.reply, min(room - 13, _LONGEST_REPLY)))}")
+        parts.append(
+            f"The agent: {_end_sentence(clip_prose(work.reply, min(room - 13, _LONGEST_REPLY)))}"
+        )
     text = " ".join(part for part in parts if part)
     return f"{clip_prose(text, _LONGEST_TEXT - len(ending) - 1)} {ending}"
 
@@ -471,7 +477,7 @@ def changed_files(acts: Sequence[Act]) -> tuple[str, ...]:
     )
 
 
-def _did(acts: Sequence[Act]) -> str:
+def _actions_text(acts: Sequence[Act]) -> str:
     edited = changed_files(acts)
     ran = [
         act
@@ -507,7 +513,7 @@ def _did(acts: Sequence[Act]) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
+def _trouble_lines(mishaps: Sequence[Mishap]) -> list[str]:
     lines = []
     # A failed edit is retried at once; it is not worth mentioning.
     for mishap in [each for each in mishaps if each.failed.doing is not ActKind.EDIT][
@@ -529,10 +535,10 @@ def _plain(text: str) -> str:
 
 def _sentence(line: str) -> str:
     """A line as prose; a heading gets a full stop."""
-    return _ended(_plain(line)) if line.startswith("#") else _plain(line)
+    return _end_sentence(_plain(line)) if line.startswith("#") else _plain(line)
 
 
-def _ended(text: str) -> str:
+def _end_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…", ":")) else f"{text}."
 
 
@@ -643,7 +649,7 @@ class _Lists:
     def of(cls, ended: WorkEnd) -> _Lists:
         """The latest todo list, plus what the last reply lists as open."""
         for place in sorted(ended.calls, reverse=True):
-            points = list(_points(decoded(ended.calls[place])))
+            points = list(_points(decode_arguments(ended.calls[place])))
             if points:
                 found = cls(
                     tuple(text for text, state in points if state in _DONE), tuple(_open(points))
@@ -717,7 +723,7 @@ def _checked_by(failed: Act) -> str:
 
 def _error(red: Mishap) -> str:
     last = red.lately or red.failed
-    message = quoted(last.verdict.message, _LONGEST_ERROR)
+    message = quote(last.verdict.message, _LONGEST_ERROR)
     return f"`{_checked_by(red.failed)}` fails with {last.verdict.kind}" + (
         f' (data: "{message}")' if message else ""
     )

@@ -11,14 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hotset.nouns.memory import Pitfall, Trouble
-from hotset.sources.memory.encode.calls import Act, ActKind, change_of, decoded, shell_words
+from hotset.sources.memory.encode.calls import (
+    Act,
+    ActKind,
+    change_of,
+    decode_arguments,
+    shell_words,
+)
 from hotset.sources.memory.encode.procedures import error_key, general, in_project, parts_of
 from hotset.sources.memory.encode.speakers import (
     OutsideWords,
     is_borrowed,
     is_dangerous,
     is_order,
-    quoted,
+    quote,
 )
 from hotset.text.clip import clip_prose
 from hotset.text.words import once
@@ -73,7 +79,7 @@ class Mishap:
     def noun(self) -> Trouble:
         return Trouble(
             kind=self.failed.verdict.kind,
-            said=quoted(self.failed.verdict.message, _LONGEST_ERROR),
+            said=quote(self.failed.verdict.message, _LONGEST_ERROR),
             tool=self.failed.tool,
             target=self.failed.target,
             resolved=self.resolved,
@@ -108,7 +114,7 @@ def mishaps(acts: Sequence[Act]) -> list[Mishap]:
                 found.append(watched)
                 waiting.append(watched)
         elif act.passed:
-            waiting = [each for each in waiting if not each.settled(act, number, acts)]
+            waiting = [each for each in waiting if not each.try_to_settle(act, number, acts)]
     for each in waiting:
         if each.mended >= 0:
             each.settle(acts[each.mended], each.mended + 1, acts)
@@ -142,7 +148,7 @@ class _OpenFailure:
             tries = self.mishap.tries + bool(_between(acts[self.last + 1 : number]))
             self.last, self.mishap = number, replace(self.mishap, tries=tries)
 
-    def settled(self, act: Act, number: int, acts: Sequence[Act]) -> bool:
+    def try_to_settle(self, act: Act, number: int, acts: Sequence[Act]) -> bool:
         """True if this successful action resolved it."""
         failed = self.mishap.failed
         same = _same(failed, act)
@@ -312,7 +318,7 @@ def lesson(mishap: Mishap, context: LessonContext) -> Lesson | None:
         or len(failed.command) > _LONGEST_COMMAND
     ):
         return None
-    why = quoted(failed.verdict.message, _LONGEST_WHY).rstrip(":")
+    why = quote(failed.verdict.message, _LONGEST_WHY).rstrip(":")
     named = (
         failed.verdict.kind
         if not failed.verdict.kind.startswith("exit ") and failed.verdict.kind != "error"
@@ -338,7 +344,7 @@ def lesson(mishap: Mishap, context: LessonContext) -> Lesson | None:
 def _of_a_tool(mishap: Mishap, by: Act, context: LessonContext) -> Lesson | None:
     """A refused call that succeeded with other arguments: names the arguments, not their values."""
     failed = mishap.failed
-    why = quoted(re.sub(r"(?i)^error:\s*", "", failed.verdict.message), _LONGEST_WHY)
+    why = quote(re.sub(r"(?i)^error:\s*", "", failed.verdict.message), _LONGEST_WHY)
     others = _differing(context.called(failed), context.called(by))
     if (
         _TRIVIAL.search(failed.verdict.message)
@@ -366,7 +372,7 @@ def _of_a_tool(mishap: Mishap, by: Act, context: LessonContext) -> Lesson | None
 
 def _differing(one: str, other: str) -> list[str]:
     """The names of the arguments in which two calls differ; empty if one is not a plain name."""
-    first, second = decoded(one), decoded(other)
+    first, second = decode_arguments(one), decode_arguments(other)
     names = sorted(
         name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
     )

@@ -465,7 +465,7 @@ def _routine(way: _RepeatableWork, others: OutsideWords) -> Recipe | None:
         procedure=Procedure(when=f"after a change{where}", steps=instructions),
         title=title,
         text=(
-            f"After a change{where}: {_numbered(instructions)}. "
+            f"After a change{where}: {_number_steps(instructions)}. "
             f"The work was done when all of these passed."
         ),
         confirmed=not any(_is_doubtful(step, others) for step in steps),
@@ -501,7 +501,7 @@ def _recipe(
         title=clip_prose(title, _LONGEST_TITLE),
         text=(
             f"{where} \u201c{clip_prose(title, _LONGEST_TITLE)}\u201d: "
-            f"{_numbered(instructions)}. {how}"
+            f"{_number_steps(instructions)}. {how}"
         ),
         confirmed=not doubtful,
         acts=tuple(step.act for step in (*runs, *checks)),
@@ -534,7 +534,7 @@ def _round(acts: Sequence[Act], others: OutsideWords, came: WorkOutcome) -> Reci
     return Recipe(
         procedure=Procedure(when=f"to {done}", steps=instructions),
         title=clip_prose(f"To {done}", _LONGEST_TITLE),
-        text=f"To {done}: {_numbered(instructions)}. The user was content with it.",
+        text=f"To {done}: {_number_steps(instructions)}. The user was content with it.",
         confirmed=not any(
             others.says(name, act.place, LEAST_COMMAND) for name, act in steps.items()
         ),
@@ -563,5 +563,5 @@ def _plain(tool: str) -> str:
     return tool.rpartition("__")[2]
 
 
-def _numbered(steps: Sequence[str]) -> str:
+def _number_steps(steps: Sequence[str]) -> str:
     return "; ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))

@@ -240,25 +240,27 @@ def _arguments(content: bytes) -> str:
     try:
         decoded = msgspec.json.decode(content)
     except (ValueError, RecursionError):
-        return _short(content.decode("utf-8", "replace"))
+        return _shorten_text(content.decode("utf-8", "replace"))
     if isinstance(decoded, str):
-        return _short(decoded)
-    return msgspec.json.encode(_shortened(decoded, 0)).decode()
+        return _shorten_text(decoded)
+    return msgspec.json.encode(_shorten_values(decoded, 0)).decode()
 
 
-def _shortened(value: Any, depth: int) -> Any:
+def _shorten_values(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return _short(value)
+        return _shorten_text(value)
     if depth >= _DEEPEST:
         return None
     if isinstance(value, dict):
-        return {_short(str(key)): _shortened(each, depth + 1) for key, each in value.items()}
+        return {
+            _shorten_text(str(key)): _shorten_values(each, depth + 1) for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [_shortened(each, depth + 1) for each in value[:100]]
+        return [_shorten_values(each, depth + 1) for each in value[:100]]
     return value
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     """Its beginning, and the files that a patch is for."""
     if len(text) <= _ARGUMENT:
         return seal(text).text
@@ -368,12 +370,12 @@ class _OpenSpan:
     answered: bool = False
     time: float = 0.0
 
-    def hear(self, text: str) -> None:
+    def add_words(self, text: str) -> None:
         for word in _telling(text):
             if len(self.words) < _REMEMBERED:
                 self.words[word] = None
 
-    def closed(self, end: int) -> GoalSpan:
+    def close(self, end: int) -> GoalSpan:
         return GoalSpan(self.first, end, tuple(self.prompts), tuple(self.stopped))
 
 
@@ -433,12 +435,12 @@ def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> 
         fresh = fresh or prompt.fresh
         if prompt.text and (span is None or fresh or _opens(span, prompt, each.page.time)):
             if span is not None:
-                yield span.closed(place)
+                yield span.close(place)
             span, fresh = _OpenSpan(place, []), False
         if span is not None:
             _follow(span, place, each, prompt, own=place in own)
     if span is not None:
-        yield span.closed(len(line))
+        yield span.close(len(line))
 
 
 def goes_on(text: str) -> bool:
@@ -456,16 +458,16 @@ def _follow(
         span.stopped.append(place)
     if prompt.text:
         span.prompts.append(UserPrompt(place, prompt.text, prompt.handed, own))
-        span.hear(prompt.text)
+        span.add_words(prompt.text)
         span.ended, span.asks = False, False
     elif kind is Kind.RESPONSE:
         end = utterance.text[-_LAST:].strip()
         span.ended, span.answered = True, True
         span.asks = _ASKS_BACK.search(end) is not None or _AWAITS.search(end) is not None
-        span.hear(utterance.text[:_LAST])
+        span.add_words(utterance.text[:_LAST])
     elif kind.family is Kind.TOOL_CALL:
         span.ended, span.answered = False, True
-        span.hear(utterance.text[:_LAST])
+        span.add_words(utterance.text[:_LAST])
 
 
 def _opens(span: _OpenSpan, prompt: PromptWords, time: float) -> bool:

@@ -162,7 +162,7 @@ def is_order(text: str) -> bool:
     return _ORDERS.search(plain) is not None or is_suspect(text)
 
 
-def quoted(text: str, most: int) -> str:
+def quote(text: str, most: int) -> str:
     """Foreign text as data: one line, without quotation marks, up to the first order."""
     kept: list[str] = []
     for part in re.split(r"(?<=[.!?;])\s+|\s+[-\u2013—]+\s+|\n", text):
@@ -316,13 +316,13 @@ def prompt_words(text: str) -> PromptWords:
     if _INJECTED.match(text) or _BARE_COMMAND.fullmatch(text):
         return PromptWords(interrupted=interrupted)
     handed = _DOCUMENT.search(text[:2000]) is not None
-    own = _MARKS.sub(" ", _unwrapped(asked_in(text))).strip()
+    own = _MARKS.sub(" ", _unwrap(asked_in(text))).strip()
     own = "\n\n".join(
         part
         for part in re.split(r"\n{2,}", own)
         if not part.lstrip().startswith(("[hotset ", "[CTX-REF"))
     )
-    return PromptWords(unquoted(own.strip()), interrupted=interrupted, handed=handed)
+    return PromptWords(unquote(own.strip()), interrupted=interrupted, handed=handed)
 
 
 def without_marks(text: str) -> str:
@@ -330,13 +330,13 @@ def without_marks(text: str) -> str:
     return _MARKS.sub("", text)
 
 
-def unquoted(text: str) -> str:
+def unquote(text: str) -> str:
     """Without the quotation marks that some clients add to command-line prompts."""
     inside = text[1:-1]
     return inside if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inside else text
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     """Without blocks that clients add in tags; blocks with a request lose only their tags."""
     if "<" not in text:
         return text
@@ -455,7 +455,7 @@ _LEAST_SHINGLE = 24  # characters of one, squeezed
 def is_person(text: str, beside: Sequence[str] = (), reply: str = "", agent: str = "") -> bool:
     """True if this part of a user message is a person's own words. `beside`: the other parts;
     `reply`: the model's reply before it."""
-    own = unquoted(text.strip()) if _QUOTES in agent.lower() else text
+    own = unquote(text.strip()) if _QUOTES in agent.lower() else text
     return is_plain(own) and not any(map(_wraps, beside)) and not ends_in_action(reply)
 
 

@@ -87,7 +87,7 @@ def iso_day(time: float) -> str:
 def _read_episode(item: Item) -> Reading:
     goal = word(item, "context.goal", "goal", "title", "summary", "task_id", "id")
     log = item.get("action_log")
-    actions = tuple(_action(each) for each in _listed(log) if isinstance(each, dict))
+    actions = tuple(_action(each) for each in _as_list(log) if isinstance(each, dict))
     artifacts = words(item, "artifacts_produced") + words(item, "files_modified")
     detail = Episode(
         goal=goal,
@@ -95,7 +95,7 @@ def _read_episode(item: Item) -> Reading:
         seconds=max(0.0, number(item.get("duration_seconds"))),
         actions=actions,
         more_actions=max(0, len(log) - len(actions)) if isinstance(log, list) else 0,
-        troubles=tuple(map(_trouble, _listed(item.get("errors_encountered")))),
+        troubles=tuple(map(_trouble, _as_list(item.get("errors_encountered")))),
         files=words(item, "files_read", "context.files_involved", "context.files"),
         artifacts=tuple(dict.fromkeys(artifacts)),
         tokens=max(0, int(number(item.get("tokens_used")))),
@@ -157,7 +157,7 @@ def _read_procedure(item: Item) -> Reading:
     needs, description = words(item, "prerequisites"), word(item, "description")
     errors = (
         (word(each, "error"), word(each, "fix")) if isinstance(each, dict) else (_text(each),)
-        for each in _listed(item.get("common_errors"))
+        for each in _as_list(item.get("common_errors"))
     )
     lines = (
         description,
@@ -223,10 +223,10 @@ def _read_learning(item: Item) -> Reading:
 
 def read_links(item: Item) -> Iterator[tuple[str, str]]:
     """The relations of an object, each with the other id, as spelled there."""
-    for source in (*_listed(item.get("source_episodes")), item.get("source")):
+    for source in (*_as_list(item.get("source_episodes")), item.get("source")):
         if isinstance(source, str):
             yield Relation.DERIVED_FROM, source
-    for link in _listed(item.get("links")):
+    for link in _as_list(item.get("links")):
         if isinstance(link, dict):
             yield word(link, "relation"), word(link, "to", "to_id")
 
@@ -238,7 +238,7 @@ def word(item: Item, *paths: str) -> str:
 
 def words(item: Item, *paths: str) -> tuple[str, ...]:
     """The texts of the first field with a non-empty list."""
-    lists = (tuple(filter(None, map(_text, _listed(_field(item, path))))) for path in paths)
+    lists = (tuple(filter(None, map(_text, _as_list(_field(item, path))))) for path in paths)
     return next((texts for texts in lists if texts), ())
 
 
@@ -253,7 +253,7 @@ def _field(item: Item, path: str) -> object:
     return holder.get(name) if isinstance(holder, dict) else None
 
 
-def _listed(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     """A value that should be a list, as one."""
     if isinstance(value, list):
         return value[:_MOST_ITEMS]
@@ -567,17 +567,17 @@ def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> M
     )
 
 
-def sealed(memory: MemoryRecord) -> MemoryRecord:
+def seal_memory(memory: MemoryRecord) -> MemoryRecord:
     """The memory without secrets, and without surrogates, which no file can hold."""
-    return memory_from_fields(_sealed(msgspec.to_builtins(memory)))
+    return memory_from_fields(_seal_value(msgspec.to_builtins(memory)))
 
 
-def _sealed(value: Any) -> Any:
+def _seal_value(value: Any) -> Any:
     match value:
         case str():
             return seal(_SURROGATES.sub("�", value)).text
         case dict():
-            return {name: _sealed(inner) for name, inner in value.items()}
+            return {name: _seal_value(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_sealed(inner) for inner in value]
+            return [_seal_value(inner) for inner in value]
     return value

@@ -40,7 +40,7 @@ from hotset.sources.memory.exchange.items import (
     item_of,
     memory_of,
     read_links,
-    sealed,
+    seal_memory,
 )
 from hotset.sources.memory.exchange.merge import (
     FORMAT,
@@ -175,7 +175,7 @@ def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
         export = _LokiExport(draft, store, progress)
         for kind in FORMATS:
             for memory in store.memories(frozenset({kind}), _EXPORTED):
-                export.add(sealed(memory))
+                export.add(seal_memory(memory))
         written = export.close()
         progress("memories", written, written)
         return written
@@ -257,7 +257,7 @@ class _LokiExport:
             name = f"learnings/{day}.json"
             self._lists[name] = self._list(name, "learnings", {"date": day})
             for _, id in dated:
-                self._append(name, item_of(sealed(self._store.memory(id))))
+                self._append(name, item_of(seal_memory(self._store.memory(id))))
         for link in self._links:
             row = {"from": link.of, "to": link.to, "relation": link.relation.value, "strength": 1.0}
             self._append("links", {**row, MARK: {"time": link.time, "run": link.run}})

@@ -39,7 +39,7 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.exchange.items import EPISODE, FORMATS, LEARNING, iso_day, sealed
+from hotset.sources.memory.exchange.items import EPISODE, FORMATS, LEARNING, iso_day, seal_memory
 from hotset.sources.memory.exchange.merge import (
     BATCH,
     FileTree,
@@ -90,7 +90,7 @@ def entry_text(memory: MemoryRecord) -> str:
         _STANDINGS.get(memory.standing),
     )
     marker = f"<!-- hotset:begin {memory.id} {memory.version} {hash_of(title, text)} -->"
-    body = f"{_escaped(text)}\n" if text else ""
+    body = f"{_escape_markers(text)}\n" if text else ""
     head = f"## {title}\n\n{' · '.join(filter(None, about))}"
     return f"{head}\n\n{marker}\n{body}<!-- hotset:end {memory.id} -->\n"
 
@@ -106,7 +106,7 @@ def entries_of(page: str) -> Iterator[PageEntry]:
 def shown_of(memory: MemoryRecord) -> tuple[str, str]:
     """Title and text as a page shows them, normalized so that editors' whitespace changes do not
     count."""
-    return " ".join(memory.title.split()) or _UNTITLED, _trimmed(_plain(memory.text).split("\n"))
+    return " ".join(memory.title.split()) or _UNTITLED, _trim(_plain(memory.text).split("\n"))
 
 
 def hash_of(title: str, text: str) -> str:
@@ -117,19 +117,19 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _trimmed(lines: list[str]) -> str:
+def _trim(lines: list[str]) -> str:
     """Without trailing blanks, and without blank lines at either end."""
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-def _escaped(text: str) -> str:
+def _escape_markers(text: str) -> str:
     """Escape text that looks like our markers; escaped text is escaped once more."""
     return _MARKER.sub(
         lambda found: ("&lt;" if found[1] == "<" else "&amp;" + found[1][1:]) + "!-- hotset:", text
     )
 
 
-def _unescaped(text: str) -> str:
+def _unescape_markers(text: str) -> str:
     return _MARKER.sub(
         lambda found: (
             ("<" if len(found[1]) < 5 else found[1].replace("&amp;", "&", 1)) + "!-- hotset:"
@@ -173,7 +173,7 @@ def _entry(title: str, lines: list[str]) -> PageEntry | None:
             marker = marker or found
         elif not (_END.fullmatch(bare) or (marker is None and _is_ours(bare))):
             body.append(line)
-    text = _unescaped(_trimmed(body))
+    text = _unescape_markers(_trim(body))
     if not (title or text or marker):
         return None
     first = " ".join(text.split("\n", 1)[0].lstrip("#").split())[:160]
@@ -294,9 +294,9 @@ def merge_markdown(
     for done, found in enumerate(read_markdown(folder), 1):
         if done % BATCH == 0 or done == total:
             progress("memories", done, total)
-        memory = _merged(store, found, report, now, place, vouched=vouched)
+        memory = _merge_entry(store, found, report, now, place, vouched=vouched)
         if memory is not None and memory.id not in batch:
-            memory = sealed(memory)
+            memory = seal_memory(memory)
             batch[memory.id] = replace(memory, tokens=count(memory.text), time=now, run=report.run)
         if batch and (len(batch) == BATCH or done == total):
             store.keep(Remembered(memories=tuple(batch.values()))).result()
@@ -312,7 +312,7 @@ def _write_page(
     page = Shards[str](
         draft, f"{path}.md", _PAGE_BYTES, lambda entries: "\n".join((head, *entries)).encode()
     )
-    for memory in map(sealed, memories):
+    for memory in map(seal_memory, memories):
         text = entry_text(memory)
         page.add(text, len(text))
         survey.add(memory)
@@ -376,7 +376,7 @@ def _refuse_foreign(folder: Path, store: Store) -> None:
             )
 
 
-def _merged(
+def _merge_entry(
     store: Store, found: PlacedEntry, report: MergeReport, now: float, place: str, *, vouched: bool
 ) -> MemoryRecord | None:
     """The version to write, if any."""
@@ -387,11 +387,11 @@ def _merged(
         report.waiting += not vouched and found.kind in ADVICE_KINDS
         return _new(found, now, place, vouched=vouched)
     latest = versions[-1]
-    if any(shown_of(sealed(version)) == (entry.title, entry.text) for version in versions):
+    if any(shown_of(seal_memory(version)) == (entry.title, entry.text) for version in versions):
         report.same += 1
         return None
     base = next((version for version in versions if version.version == entry.version), None)
-    is_ours = base is not None and hash_of(*shown_of(sealed(base))) == entry.written
+    is_ours = base is not None and hash_of(*shown_of(seal_memory(base))) == entry.written
     if (
         latest.standing is Standing.FORGOTTEN
         or base is None
@@ -401,7 +401,7 @@ def _merged(
         report.kept.append(latest.id)
         return None
     report.changed += 1
-    return _reworded(latest, entry, found.place)
+    return _apply_edit(latest, entry, found.place)
 
 
 def _new(found: PlacedEntry, now: float, place: str, *, vouched: bool) -> MemoryRecord:
@@ -444,7 +444,7 @@ def _day(id: MemoryId | None, now: float) -> float:
         return now
 
 
-def _reworded(memory: MemoryRecord, entry: PageEntry, place: str) -> MemoryRecord:
+def _apply_edit(memory: MemoryRecord, entry: PageEntry, place: str) -> MemoryRecord:
     """The memory in a person's words. Details that the new text no longer contains are removed."""
     title, text = shown_of(memory)
     detail = memory.detail

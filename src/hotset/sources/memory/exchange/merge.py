@@ -37,7 +37,7 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
+from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, seal_memory
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
 from hotset.sources.memory.memory_writer import batched, known_memories
 from hotset.store.memory_versions import memory_from_fields, refuse_unfit
@@ -392,7 +392,7 @@ def merge_memories(
             if isinstance(each, MemoryLink):
                 links.append(each)
                 continue
-            memory = sealed(each)
+            memory = seal_memory(each)
             refuse_unfit(memory)
             spool.write(msgspec.json.encode(memory) + b"\n")
         spool.seek(0)
@@ -440,7 +440,7 @@ class _Merge:
     def memory(self, read: MemoryRecord) -> MemoryRecord | None:
         """The version to write, if any."""
         report = self.report
-        wanted = _confirmed(read) if self.vouched else _lowered(read)
+        wanted = _vouch(read) if self.vouched else _distrust(read)
         versions = self.store.memory_versions(read.id)
         if not versions:
             report.new += 1
@@ -451,7 +451,7 @@ class _Merge:
             if (
                 self.vouched
                 and _has_words(latest, read)
-                and (confirmed := _raised(latest, wanted)) != latest
+                and (confirmed := _raise_trust(latest, wanted)) != latest
             ):
                 report.changed += 1
                 return self._version(confirmed, latest.version + 1)
@@ -498,7 +498,7 @@ class _Merge:
         )
 
 
-def _lowered(memory: MemoryRecord) -> MemoryRecord:
+def _distrust(memory: MemoryRecord) -> MemoryRecord:
     """As foreign text, whatever it claims."""
     waits = memory.standing is Standing.ACTIVE and memory.kind in ADVICE_KINDS
     return replace(
@@ -510,7 +510,7 @@ def _lowered(memory: MemoryRecord) -> MemoryRecord:
     )
 
 
-def _confirmed(memory: MemoryRecord) -> MemoryRecord:
+def _vouch(memory: MemoryRecord) -> MemoryRecord:
     """hotset's own memories as they are; foreign ones with the trust of the person who vouches for
     them."""
     if memory.source.by != "import":
@@ -529,7 +529,7 @@ def _has_words(known: MemoryRecord, read: MemoryRecord) -> bool:
     return is_same(known, replace(read, **beside))
 
 
-def _raised(known: MemoryRecord, wanted: MemoryRecord) -> MemoryRecord:
+def _raise_trust(known: MemoryRecord, wanted: MemoryRecord) -> MemoryRecord:
     """With a person's trust. Forgotten or replaced memories stay so."""
     if known.standing not in (Standing.ACTIVE, Standing.CANDIDATE):
         return known
