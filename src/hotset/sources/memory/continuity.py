@@ -43,7 +43,6 @@ from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
 from hotset.sources.memory.data_lines import RenderedText, day, neutralize_markers, one_line
 from hotset.sources.memory.kinds import WARNING_KINDS
-from hotset.sources.memory.memory_writer import known_memories
 from hotset.sources.memory.overview import Overview, OverviewLine
 from hotset.store.port import Store
 from hotset.store.stored_value import StoredValue
@@ -454,12 +453,6 @@ def write_continuity(
     raise BadInput(
         f"{path} was changed again and again while it was written; it is as it was: try again later"
     )
-
-
-def resolve(ids: Iterable[MemoryId], store: Store) -> dict[MemoryId, MemoryRecord]:
-    """The named memories as they are now, without missing and forgotten ones."""
-    found = known_memories(store, ids)
-    return {each.id: each for each in found if each.standing is not Standing.FORGOTTEN}
 
 
 class _FileState(NamedTuple):

@@ -330,17 +330,6 @@ _CONSIDERED = 1000  # topics, the weightiest: those that could reach an index
 _BYPASS_SECONDS = DAY
 
 
-_CHANGED_BY: Mapping[Remedy, tuple[str, ...]] = {
-    Remedy.COMPRESS: ("full_days", "line_days", "excerpt"),
-    Remedy.RESCORE: ("scores",),
-    Remedy.COMPOSE: ("composites",),
-    Remedy.REORGANISE: ("aliases", "stale"),
-    Remedy.SPLIT: ("split",),
-    Remedy.BYPASS: ("bypass",),
-}
-"""The fields of an arrangement that a remedy changes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Effect:
     """The effect of a change, measured by rendering with it and without it."""
@@ -368,12 +357,6 @@ def carry_out(  # noqa: PLR0917 - each of them is of another kind
     """
     scene = _Scene(arrangement, overview, uses, economics, now, items)
     return _REMEDIES[breach.remedy](scene)
-
-
-def take_back(remedy: Remedy, arrangement: Arrangement) -> Arrangement:
-    """The arrangement without this remedy."""
-    plain = Arrangement()
-    return replace(arrangement, **{name: getattr(plain, name) for name in _CHANGED_BY[remedy]})
 
 
 def uses_by_topic(uses: Mapping[MemoryId, Uses], topics: Topics) -> dict[str, Uses]:

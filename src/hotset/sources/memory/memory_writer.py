@@ -48,7 +48,6 @@ from hotset.sources.memory.kinds import (
     NAMED_KINDS,
     PERSON,
     RULES,
-    is_memory_id,
     is_same,
     kinds_of,
 )
@@ -821,18 +820,6 @@ def follow_memories(
 def memories_indexed(store: Store, index: Index) -> int:
     """The number of the last indexed version."""
     return _indexed_number(store, index, MEMORIES)
-
-
-def drop_erased(store: Store, index: Index) -> int:
-    """Remove erased memories from the index; return how many. Reads all memories: for use after an
-    erasure."""
-    there = {memory.id for memory in store.memories()}
-    gone = [
-        whole for whole in index.wholes(Sort.MEMORY) if is_memory_id(whole) and whole not in there
-    ]
-    if gone:
-        index.remove(gone)
-    return len(gone)
 
 
 def _after(store: Store, mark: str, number: int, most: int) -> Sequence[tuple[int, Any]]:
