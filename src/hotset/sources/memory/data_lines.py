@@ -252,8 +252,7 @@ WHOLE = 100
 """Tokens up to which a memory is cheaper shown than announced."""
 
 IN_A_LINE, IN_THE_INDEX = 10, 20
-"""How many times shorter than its text a memory is in a line of the timeline, and where it is only
-named."""
+"""How many times shorter than its text a memory is as a timeline line, and as a name alone."""
 
 LINE_TOKENS = 25
 """Of any line, whatever the memory's length."""

@@ -512,7 +512,9 @@ def _compose(scene: _Scene) -> _Outcome:
     ranked = sorted(often, key=lambda topic: (-often[topic], topic))
     members: list[str] = []
     for topic in ranked:
-        members.extend(each for each in _with_it(topic, scene.arrangement) if each not in members)
+        members.extend(
+            each for each in _combined_with(topic, scene.arrangement) if each not in members
+        )
     members = members[:_MOST_MEMBERS]
 
     def loads(arrangement: Arrangement) -> int:
@@ -534,7 +536,7 @@ def _compose(scene: _Scene) -> _Outcome:
     )
 
 
-def _with_it(topic: str, arrangement: Arrangement) -> tuple[str, ...]:
+def _combined_with(topic: str, arrangement: Arrangement) -> tuple[str, ...]:
     """A topic, with those it is combined with already."""
     topic = arrangement.aliases.get(topic, topic)
     return arrangement.composites.get(shown_as(topic, arrangement), (topic,))
@@ -714,14 +716,12 @@ def rearrange(store: Store, wanted: Arrangement, now: float, why: str) -> None:
         version = replace(first, detail=wanted, time=now, why=why)
     else:
         version = next_version(latest, now, "", why, detail=wanted)
-    with suppress(
-        Conflict
-    ):  # somebody else did as much a moment ago; the next session is judged anew
+    with suppress(Conflict):  # another process was faster; the next session is judged anew
         commit(store, (version,))
 
 
 def _topics(store: Store) -> Topics:
-    """The topics of memories, each read once; none where it was erased since."""
+    """The topics of memories, each read once; none for an erased one."""
 
     @cache
     def topics(id: MemoryId) -> Sequence[str]:

@@ -267,7 +267,7 @@ def render_memories(
     renderer = _Renderer(
         f"[hotset memory: {DATA}. {how}]", max_tokens, is_debugging=task is Task.DEBUGGING
     )
-    renderer.will_name(chosen)
+    renderer.reserve_names(chosen)
     models = (
         max_tokens
         if asks_the_model(query)
@@ -320,7 +320,7 @@ class _Renderer:
     def text(self) -> str:
         return _join_under_headings(self._head, self._lines) if self._lines else ""
 
-    def will_name(self, chosen: Iterable[ItemGroup[RecalledItem]]) -> None:
+    def reserve_names(self, chosen: Iterable[ItemGroup[RecalledItem]]) -> None:
         for each in chosen:
             form = _short(each)
             self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form[1]}"))

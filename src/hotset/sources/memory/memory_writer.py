@@ -394,7 +394,7 @@ def remember_session(
     material = read_session(store, session, now)
     encoded = encode_session(material)
     made = keep_memories(store, encoded.memories, encoded.links, now, similar)
-    _leave_behind(store, session, encoded.memories, now)
+    _supersede_ledgers(store, session, encoded.memories, now)
     _count_useful(store, material, encoded.memories, now)
     return made
 
@@ -429,7 +429,7 @@ def keep_memories(
     return _retry(attempt)
 
 
-def _leave_behind(
+def _supersede_ledgers(
     store: Store, session: SessionId, made: Sequence[MemoryRecord], now: float
 ) -> None:
     """Supersede ledgers of work that this session continued or finished."""

@@ -70,7 +70,7 @@ _LONGEST_QUESTION = 4000  # characters: a prompt may be a whole log
 _RECORDS = 40  # memories whose records are read: the best by the index
 _CLOSELY = 60  # candidates that are reranked word by word: 3 ms
 _LOGGED = 30
-_SCANNED = 2000  # versions of memories, the newest, where there is no index
+_SCANNED = 2000  # newest versions of memories, if there is no index
 _HEADING = 80  # characters
 _LEAST_TERMS = 3  # telling words of a page found by its neighbours alone: "ok" is not enough
 _REPLACED_BY = 5  # steps from a replaced fact to the one that holds now
@@ -176,17 +176,17 @@ def recall(
         candidates = _scan_newest(store, question)
         lacking = frozenset({"index"}) if index is None else lacking | {"index"}
     ranked = _Ranking(candidates, setting, weights)
-    ranked.look_into(store)
+    ranked.read_records(store)
     if clock() < until:
         ranked.rerank(words)
     else:
         lacking |= {"closely"}
-    ranked.put_what_holds_first()
-    serving = _Serving(asking, store, ranked, terms(query))
+    ranked.transfer_fit()
+    selector = _ItemSelector(asking, store, ranked, terms(query))
     first = tuple(
         (key, ranked.signals[key]) for key, _ in order(ranked.signals, ranked.weights)[:_LOGGED]
     )
-    return replace(empty, items=tuple(serving.items()), lacking=lacking, candidates=first)
+    return replace(empty, items=tuple(selector.items()), lacking=lacking, candidates=first)
 
 
 def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
@@ -293,7 +293,7 @@ class _Ranking:
     def __post_init__(self) -> None:
         self.signals = first_signals(self.candidates, self.setting)
 
-    def look_into(self, store: Store) -> None:
+    def read_records(self, store: Store) -> None:
         """Read the records of the best memories and boost the pages they point to."""
         known = [
             key for key, _ in order(self.signals, self.weights) if not self.candidates[key].is_talk
@@ -309,11 +309,11 @@ class _Ranking:
                 continue
             fitting[key] = memory
             if memory.standing is Standing.SUPERSEDED and not held_then(memory, self.setting):
-                replaced[key] = _holding_now(store, memory)
+                replaced[key] = _current_version(store, memory)
         boosts = evidence_boosts(self.candidates, self.signals, fitting, replaced)
         for key, new in replaced.items():
             if new is not None:
-                self._put_in_its_place(fitting.pop(key), new)
+                self._replace_superseded(fitting.pop(key), new)
                 fitting[new.id] = new
         self.memories = fitting
         self.uses = store.memory_uses([memory.id for memory in fitting.values()]) if fitting else {}
@@ -335,7 +335,7 @@ class _Ranking:
         for key, value in zip(first, spread(score_wordwise(words, texts)), strict=True):
             self.signals[key]["closely"] = value
 
-    def put_what_holds_first(self) -> None:
+    def transfer_fit(self) -> None:
         """Give the page that decided something anew the fit of the page that decided it before."""
         for before, now in self.moved.items():
             old, new = self._best_page(before), self._best_page(now)
@@ -352,7 +352,7 @@ class _Ranking:
             return f"{memory.title}\n{memory.text}"
         return self.candidates[key].text if key in self.candidates else ""
 
-    def _put_in_its_place(self, old: MemoryRecord, new: MemoryRecord) -> None:
+    def _replace_superseded(self, old: MemoryRecord, new: MemoryRecord) -> None:
         """Replace a superseded memory by the one that holds now, which inherits its signals."""
         before = self.signals.pop(old.id)
         own = self.signals.get(new.id, {})
@@ -377,7 +377,7 @@ class _Ranking:
         return next((key for key, _ in order(pages, self.weights)), None)
 
 
-def _holding_now(store: Store, old: MemoryRecord) -> MemoryRecord | None:
+def _current_version(store: Store, old: MemoryRecord) -> MemoryRecord | None:
     at = old
     for _ in range(_REPLACED_BY):
         replacing = [
@@ -395,7 +395,7 @@ def _holding_now(store: Store, old: MemoryRecord) -> MemoryRecord | None:
 
 
 @dataclass(slots=True)
-class _Serving:
+class _ItemSelector:
     """From the ranking to the items shown: no duplicates, and only a few pieces of advice."""
 
     asking: RecallQuery
@@ -406,7 +406,7 @@ class _Serving:
     def items(self) -> list[RecalledItem]:
         items: list[RecalledItem] = []
         spare: RecalledItem | None = None
-        for item in self._each():
+        for item in self._candidates():
             if len(items) < self.asking.most:
                 items.append(item)
             elif item.kind in WARNING_KINDS:
@@ -424,7 +424,7 @@ class _Serving:
         debugging = self.ranked.setting.task is Task.DEBUGGING and self.asking.memories and pitfalls
         return debugging and all(item.kind not in WARNING_KINDS for item in items)
 
-    def _each(self) -> Iterator[RecalledItem]:
+    def _candidates(self) -> Iterator[RecalledItem]:
         seen: set[str] = set()
         advice = dict.fromkeys(ADVICE_KINDS, 0)
         for key, score in order(self.ranked.signals, self.ranked.weights):

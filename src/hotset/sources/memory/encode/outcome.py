@@ -257,7 +257,7 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
             f"the last check ({check.family if check else ''}) passed",
             checked=True,
         )
-    return _by_the_rest(acts, mishaps, reply)
+    return _outcome_by_reply(acts, mishaps, reply)
 
 
 def _runs(act: Act) -> bool:
@@ -266,7 +266,7 @@ def _runs(act: Act) -> bool:
     return not act.files or not all(_PROSE.search(path) for path in act.files)
 
 
-def _by_the_rest(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str) -> WorkOutcome:
+def _outcome_by_reply(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str) -> WorkOutcome:
     open_troubles = [each for each in mishaps if each.by is None]
     changed = any(act.doing in (ActKind.EDIT, ActKind.RUN, ActKind.OTHER) for act in acts)
     if reply and _GAVE_UP.search(reply[:1500]) and not _CLAIMS.search(reply[:1500]):
@@ -364,7 +364,7 @@ class Work:
     goal: str
     acts: Sequence[Act]
     mishaps: Sequence[Mishap]
-    came: WorkOutcome
+    outcome: WorkOutcome
     reply: str
     """The key sentence of the model's last reply, if it is the model's own."""
     decisions: Sequence[str]
@@ -421,7 +421,7 @@ def text_of(work: Work) -> str:
     ]
     if work.decisions:
         parts.append(f"Decided: {clip_prose(work.decisions[0], 120)}")
-    ending = f"{_ENDED[work.came.ending]} ({work.came.why})."
+    ending = f"{_ENDED[work.outcome.ending]} ({work.outcome.why})."
     room = _LONGEST_TEXT - sum(len(part) + 1 for part in parts if part) - len(ending)
     if work.reply and room > 40:  # less says nothing
         parts.append(
@@ -586,7 +586,7 @@ class WorkEnd:
     title: str
     acts: Sequence[Act]
     mishaps: Sequence[Mishap]
-    came: WorkOutcome
+    outcome: WorkOutcome
     reply: str
     """The model's last reply."""
     asked: str
@@ -615,8 +615,8 @@ def left_by(ended: WorkEnd, others: OutsideWords) -> LeftWork | None:
         ),
         None,
     )
-    ended_badly = ended.came.ending in (Ending.PARTIAL, Ending.FAILURE)
-    if ended.came.ending is Ending.SUCCESS or not (
+    ended_badly = ended.outcome.ending in (Ending.PARTIAL, Ending.FAILURE)
+    if ended.outcome.ending is Ending.SUCCESS or not (
         open_points or (files and (ended_badly or red is not None))
     ):
         return None
@@ -633,7 +633,7 @@ def left_by(ended: WorkEnd, others: OutsideWords) -> LeftWork | None:
     return LeftWork(
         checkpoint=checkpoint,
         title=clip_prose(f"Unfinished: {ended.title}", 90),
-        text=_text(checkpoint, ended.came.why, files),
+        text=_text(checkpoint, ended.outcome.why, files),
         files=files,
     )
 

@@ -328,16 +328,18 @@ class Recipe:
 
 
 def recipes(
-    title: str, acts: Sequence[Act], came: WorkOutcome, others: OutsideWords
+    title: str, acts: Sequence[Act], outcome: WorkOutcome, others: OutsideWords
 ) -> Iterator[Recipe]:
     """The procedures a successful episode shows: at most one routine, and one recipe or round."""
-    if came.ending is not Ending.SUCCESS:
+    if outcome.ending is not Ending.SUCCESS:
         return
     way = _RepeatableWork(acts)
-    if came.checked and (routine := _routine(way, others)) is not None:
+    if outcome.checked and (routine := _routine(way, others)) is not None:
         yield routine
-    if came.checked or came.confidence >= _SURE:
-        found = _recipe(title, way, others, checked=came.checked) or _round(acts, others, came)
+    if outcome.checked or outcome.confidence >= _SURE:
+        found = _recipe(title, way, others, checked=outcome.checked) or _round(
+            acts, others, outcome
+        )
         if found is not None:
             yield found
 
@@ -509,14 +511,14 @@ def _recipe(
     )
 
 
-def _round(acts: Sequence[Act], others: OutsideWords, came: WorkOutcome) -> Recipe | None:
+def _round(acts: Sequence[Act], others: OutsideWords, outcome: WorkOutcome) -> Recipe | None:
     """The tools called until the one change was made that the user wanted; None for several
     changes."""
     called = [act for act in acts if act.doing is ActKind.OTHER and act.passed]
     changing = {_plain(act.tool): act for act in called if not _ASKS.match(_plain(act.tool))}
     if (
         len(changing) != 1
-        or came.confidence < _SURE
+        or outcome.confidence < _SURE
         or any(act.command or act.doing is ActKind.EDIT for act in acts)
     ):
         return None
