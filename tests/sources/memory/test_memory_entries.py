@@ -9,11 +9,10 @@ from dataclasses import replace
 import pytest
 
 from hotset.index.local import LocalIndex
-from hotset.nouns.deposit import Erased, Remembered
+from hotset.nouns.deposit import Remembered
 from hotset.nouns.memory import (
     Arrangement,
     Episode,
-    MemoryId,
     MemoryKind,
     MemoryRecord,
     Provenance,
@@ -27,11 +26,10 @@ from hotset.sources.history import find, follow
 from hotset.sources.memory.kinds import memory_id
 from hotset.sources.memory.memory_writer import (
     WINDOW,
-    drop_erased,
     entry_of,
     follow_memories,
     is_found,
-    said_by,
+    window_speaker,
 )
 from hotset.store.port import Where
 from hotset.testing.fakes import HashingEmbedder
@@ -123,7 +121,7 @@ def test_a_window_says_whose_words_are_in_its_middle(store, index):
 
     hits = index.search(Query("zeppelin", WINDOWS, 10, 30.0)).hits
 
-    kinds = {store.page(hit.entry.whole).kind: said_by(hit.entry) for hit in hits}
+    kinds = {store.page(hit.entry.whole).kind: window_speaker(hit.entry) for hit in hits}
     assert kinds == {Kind.PROMPT: Kind.PROMPT, Kind.RESPONSE: Kind.RESPONSE}
 
 
@@ -206,20 +204,6 @@ def test_another_store_behind_the_same_index_is_followed_from_its_beginning(stor
     keep(other, *(fact(f"other fact number {number}") for number in range(5)))
 
     assert bring(other, index) == 5
-
-
-def test_what_was_erased_is_taken_out(store, index):
-    gone, stays = fact("the zeppelin is blue"), fact("the airship is red")
-    keep(store, gone, stays)
-    StoreTalk(store).turn("zeppelin?", "airship!")
-    bring(store, index)
-
-    store.keep(Erased((MemoryId(gone.id),), 5.0)).result(120)
-
-    assert drop_erased(store, index) == 1
-    assert gone.id not in index.wholes(Sort.MEMORY)
-    assert stays.id in index.wholes(Sort.MEMORY)
-    assert len(index.wholes(Sort.MEMORY)) == 3
 
 
 def test_memories_and_windows_stay_out_of_the_history(store, index):

@@ -57,7 +57,7 @@ def test_sessions_of_another_store_in_the_same_place_wait_too(tmp_path: Path):
     pending = PendingSessions(lambda: first, tmp_path / "none")
     pending.look(first)
     (old,) = pending.ready(1e12)
-    pending.done(old, pending.last_said(old))
+    pending.done(old, pending.last_page_time(old))
     pending.save(300.0)
 
     StoreTalk(second, time=200.0).asks("Please implement the import of invoices.")

@@ -1,14 +1,14 @@
-"""Memories: made from sessions, found again, shown step by step, kept in order. The words of a
-session stay the source.
+"""Memories: made from sessions, recalled, disclosed step by step and consolidated. Session pages
+stay the source of truth.
 
-This is the face of the room: everything outside imports from here. A name is loaded when it is
-first asked for, so that a start does not pay for numpy and tables of words.
+The public interface of the room: everything outside imports from here. Names are loaded on first
+use, so that start-up does not pay for numpy and word tables.
 
 `source.py` is the source, `project_memories.py` the facade of everything else. `encode/` makes
 memories from a session, `memory_writer.py` writes them, `recall.py` finds them (`recall_signals`,
-`tasks`, `time_parser`), `memory_text.py` and `layers.py` show them, `economics.py` counts what that
-costs and saves. What becomes of memories: `supersede`, `patterns`, `consolidation`, `usefulness`.
-`exchange/` writes and reads files.
+`tasks`, `time_parser`), `memory_text.py` and `layers.py` render them, `economics.py` measures their
+cost and savings. Upkeep: `supersede`, `patterns`, `consolidation`, `usefulness`. `exchange/` writes
+and reads files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Draws memories together: what episodes share, what recurs, what says the same, and what no longer
-holds. And takes back what one run wrote, or all that came from one place.
+"""Consolidate memories: derive patterns, procedures and pitfalls, confirm advice, merge duplicates,
+settle conflicts. Also undo a run, and roll back an origin.
 
-Everything is worked out anew from what is in the store, named so that the same work gives the same
-memories, and written only where it differs. So it can be ended at any moment and begun again, and
-done twice it writes nothing. Taking back removes nothing: it brings back what was put aside.
+A run works everything out from the store with deterministic ids and writes only differences. So it
+can be stopped and started again at any moment, and a second run writes nothing. Undo and rollback
+delete nothing: they bring back what was put aside.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, is_same, ki
 from hotset.sources.memory.memory_writer import (
     AGENT,
     CONSOLIDATE,
+    NOT_PUT_ASIDE,
     SESSION,
-    STANDS,
     Draft,
     DraftWriter,
     batched,
     commit,
-    heard_in,
     is_by_hand,
     is_derived,
-    joined_sources,
+    is_from_session,
+    join_sources,
     known_memories,
     next_version,
     run_name,
@@ -72,7 +72,7 @@ from hotset.sources.memory.patterns import (
     trouble_key,
 )
 from hotset.sources.memory.supersede import (
-    merged,
+    merge_group,
     mergers,
     say_the_same,
     settle_among,
@@ -82,19 +82,21 @@ from hotset.store.port import Store
 
 Vectors = NDArray[np.float32]
 
-_BLOCK = 512  # rows: a block of 512 x 512 numbers stays in the cache
+_BLOCK = 512  # rows: a block of 512 x 512 numbers fits the cache
 
 UNDO, RESTORE = "undo-", "restore-"
-"""How the names of their runs begin; `undo` takes back these, too."""
+"""Prefixes of their run names; `undo` undoes these, too."""
 
-_AT_ONCE = 256  # that are written in one commit
+_AT_ONCE = 256  # written in one commit
 _ASIDE = frozenset({Standing.FORGOTTEN, Standing.MERGED, Standing.SUPERSEDED})
 _OF_A_VERSION = frozenset({"id", "kind", "version", "time", "run", "why"})
-_SAID = tuple(field.name for field in fields(MemoryRecord) if field.name not in _OF_A_VERSION)
+_CONTENT_FIELDS = tuple(
+    field.name for field in fields(MemoryRecord) if field.name not in _OF_A_VERSION
+)
 
 
 def near_pairs(vectors: Vectors, least: float) -> Iterator[tuple[int, int, float]]:
-    """Every two rows (the lower one first) whose product is at least so much, in the order of the
+    """All pairs of rows (the lower one first) with a product of at least `least`, in order of
     rows."""
     for start in range(0, len(vectors), _BLOCK):
         rows = vectors[start : start + _BLOCK].astype(np.float32)
@@ -110,8 +112,8 @@ def near_pairs(vectors: Vectors, least: float) -> Iterator[tuple[int, int, float
 
 
 def nearest_before(vectors: Vectors, least: float, most: int) -> Iterator[list[int]]:
-    """To each row at most so many of the rows before it whose product is at least so much, the
-    nearest first."""
+    """For each row the nearest rows before it with a product of at least `least`, at most
+    `most`."""
     for start in range(0, len(vectors), _BLOCK):
         rows = vectors[start : start + _BLOCK].astype(np.float32)
         found: list[list[tuple[float, int]]] = [[] for _ in rows]
@@ -135,8 +137,8 @@ def nearest_before(vectors: Vectors, least: float, most: int) -> Iterator[list[i
 def leaders(vectors: Vectors, least: float) -> list[int]:
     """For each row the row that leads its cluster; a leader leads itself.
 
-    A row joins the leader to which it is nearest among those before it, if that is near enough, and
-    leads otherwise. So rows that come later change nothing about those before them.
+    A row joins the nearest leader before it if that is near enough, and leads otherwise. So later
+    rows do not change earlier ones.
     """
     leads: list[int] = []
     at: list[int] = []  # the row of each leader
@@ -162,10 +164,10 @@ def leaders(vectors: Vectors, least: float) -> list[int]:
 
 
 def sketch(sets: Sequence[Sequence[tuple[int, float]]], size: int) -> Vectors:
-    """Sets of numbered and weighed things as vectors: the product of two says how much they share,
-    up to about 1/sqrt(size).
+    """Hash sets of weighted features into vectors whose product estimates their overlap, up to
+    about 1/sqrt(size).
 
-    Each thing has four places with a sign of its own.
+    Each feature is added at four places, each with a sign.
     """
     drawn = np.zeros((len(sets), size), np.float32)
     for row, things in enumerate(sets):
@@ -173,25 +175,25 @@ def sketch(sets: Sequence[Sequence[tuple[int, float]]], size: int) -> Vectors:
             for turn in range(4):
                 part = number >> 16 * turn
                 drawn[row, (part & 0x7FFF) % size] += weight if part & 0x8000 else -weight
-    return _normalised(drawn)
+    return _normalise(drawn)
 
 
-def _normalised(vectors: Vectors) -> Vectors:
-    """Of length 1, in place; those of length 0 as they are."""
+def _normalise(vectors: Vectors) -> Vectors:
+    """Scale to length 1, in place; zero vectors stay."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     np.divide(vectors, lengths, out=vectors, where=lengths > 0)
     return vectors
 
 
 def _nearest(rows: Vectors, led: Vectors) -> tuple[Vectors, NDArray[np.intp]]:
-    """To each row the likeness of its nearest leader, and which one that is."""
+    """For each row the similarity of its nearest leader, and which one that is."""
     best = np.full(len(rows), -np.inf, np.float32)
     nearest = np.zeros(len(rows), np.intp)
     for start in range(0, len(led), _BLOCK * 4):
         likeness = rows @ led[start : start + _BLOCK * 4].astype(np.float32).T
         where = likeness.argmax(axis=1)
         value = likeness[np.arange(len(rows)), where]
-        better = value > best  # of two that are equally near the earlier one leads
+        better = value > best  # of two equally near leaders the earlier one wins
         best[better], nearest[better] = value[better], where[better] + start
     return best, nearest
 
@@ -199,9 +201,10 @@ def _nearest(rows: Vectors, led: Vectors) -> tuple[Vectors, NDArray[np.intp]]:
 Embed = Callable[[Sequence[str]], Vectors]
 """Texts to vectors of length 1 (or 0): an `Embedder`'s `embed`."""
 
-_GOAL, _TRAITS = 0.65, 0.35  # what the two parts of a vector say of how alike two episodes are
+# shares of the goal and of the traits in the similarity of two episodes
+_GOAL, _TRAITS = 0.65, 0.35
 _SKETCH = 128
-_MOST_SAID = 600  # characters of a goal: what follows is material
+_LONGEST_GOAL = 600  # characters of a goal: what follows is material
 _BATCH = 256
 _TOPIC, _FILE, _ARTIFACT, _TROUBLE = 1.0, 1.0, 2.0, 2.0
 _MOST_FILES = 24
@@ -210,16 +213,15 @@ _MOST_FILES = 24
 @dataclass(frozen=True, slots=True)
 class Cluster:
     leader: MemoryId
-    """The earliest of them; later episodes do not change it."""
+    """The earliest member; later episodes do not change it."""
     members: tuple[MemoryId, ...]
-    """In the order of their time, with the leader."""
+    """Ordered by time, including the leader."""
 
 
 def clusters_of(episodes: Iterable[MemoryRecord], embed: Embed, least: float) -> list[Cluster]:
-    """Every episode in one cluster of those at least so much alike, most of them alone. The same,
-    in whatever order they come.
+    """Cluster episodes by similarity; most are alone. Independent of the order they come in.
 
-    Takes the memory of the vectors (1 KB an episode) and of one batch of episodes.
+    Needs the memory of the vectors (1 KB an episode) and of one batch of episodes.
     """
     ids: list[tuple[float, MemoryId]] = []
     parts: list[Vectors] = []
@@ -238,14 +240,13 @@ def clusters_of(episodes: Iterable[MemoryRecord], embed: Embed, least: float) ->
 
 
 def vectors_of(episodes: Sequence[MemoryRecord], embed: Embed) -> Vectors:
-    """Of length 1 (or 0): what was wanted beside what it had to do with. An episode without the one
-    is told by the other."""
-    goals = embed([_goal(memory)[:_MOST_SAID] for memory in episodes])
+    """One vector an episode, of length 1 (or 0): its goal beside its topics, files and troubles."""
+    goals = embed([_goal(memory)[:_LONGEST_GOAL] for memory in episodes])
     traits = sketch([_traits(memory) for memory in episodes], _SKETCH)
     both = np.concatenate(
         (goals * np.sqrt(_GOAL), traits * np.sqrt(_TRAITS)), axis=1, dtype=np.float32
     )
-    return _normalised(both)
+    return _normalise(both)
 
 
 def _goal(memory: MemoryRecord) -> str:
@@ -271,30 +272,28 @@ def _traits(memory: MemoryRecord) -> list[tuple[int, float]]:
 
 
 BATCH = 32
-"""Memories and what hangs on them that are written in one commit."""
+"""Memories, with their links, that are written in one commit."""
 
 _READ = 512  # memories at once
-_SAME_SUBJECT = 8  # facts before it on one subject with which a fact is compared
+_SAME_SUBJECT = 8  # earlier facts on one subject that a fact is compared with
 _MOST_RELATED = 4
-_MOST_PROOFS = (
-    16  # that are looked at for one piece of advice, those first that share most words with it
-)
+_MOST_PROOFS = 16  # compared for one piece of advice: those that share most words with it
 _ACTIVE = frozenset({Standing.ACTIVE})
 _USUAL = MemoryKnobs()
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationReport:
-    """What a run wrote; nothing of it where everything was drawn together before."""
+    """The number of things a run wrote; all zero if there was nothing to do."""
 
     run: str
     clusters: int = 0
-    """Of three episodes or more; whether or not a pattern came of it."""
+    """Of three episodes or more, with or without a pattern."""
     facts: int = 0
     procedures: int = 0
     pitfalls: int = 0
     confirmed: int = 0
-    """Advice that waited, and that another session proved right."""
+    """Candidate advice that another session proved right."""
     superseded: int = 0
     contradicted: int = 0
     merged: int = 0
@@ -310,8 +309,8 @@ def consolidate(
     progress: Progress = silent,
     batch: int = BATCH,
 ) -> ConsolidationReport:
-    """One run over the whole store, in commits of at most `batch` memories each. Raises a
-    `HotsetError` of the store."""
+    """One run over the whole store, in commits of at most `batch` memories. Raises a `HotsetError`
+    of the store."""
     run = run_of(store)
     work = _Work(store, embed, now, run, knobs, progress, batch, DraftWriter(store, now, run))
     ground = _gather(work)
@@ -327,16 +326,15 @@ def consolidate(
 
 
 def run_of(store: Store) -> str:
-    """The name of the run over what is there: the same until something else than a consolidation is
-    written."""
-    told = blake2b(digest_size=16)
+    """The name of a run over the store's current content, ignoring what consolidations wrote."""
+    digest = blake2b(digest_size=16)
     number = 0
     while versions := store.memories_after(number, _READ):
         for _, memory in versions:
             if not memory.run.startswith(CONSOLIDATE):
-                told.update(f"{memory.id}@{memory.version}\n".encode("utf-8", "surrogatepass"))
+                digest.update(f"{memory.id}@{memory.version}\n".encode("utf-8", "surrogatepass"))
         number = versions[-1][0]
-    return run_name(CONSOLIDATE, told.hexdigest())
+    return run_name(CONSOLIDATE, digest.hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,8 +351,8 @@ class _Work:
     drafting: DraftWriter
 
     def write(self, what: str, kinds: frozenset[MemoryKind], drafts: Iterable[Draft]) -> int:
-        """Gives the number of memories that were written. What no draft asks for any more is
-        retired."""
+        """Write the drafts and retire derived memories without a draft; return how many were
+        written."""
         written, wanted = 0, set[MemoryId]()
         for some in batched(drafts, self.batch):
             wanted.update(draft.memory.id for draft in some)
@@ -363,13 +361,11 @@ class _Work:
         self.progress(what, 1, 1)
         return written
 
-    def told(
+    def ids_by_text(
         self, kinds: frozenset[MemoryKind], standings: frozenset[Standing]
     ) -> dict[str, list[MemoryId]]:
-        """Each text once, with the memories that say it; both in the order of their time.
-
-        Without what was drawn from others, and what somebody has just set right.
-        """
+        """Memory ids by text, both ordered by time; without derived memories and manual
+        corrections."""
         found = self.store.memories(kinds, standings)
         dated = sorted(
             (each.created, each.id, each.text)
@@ -388,7 +384,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Ground:
-    """Of all episodes what patterns and pitfalls are made of."""
+    """Clusters and counts of all episodes, from which patterns and pitfalls are made."""
 
     clusters: list[Cluster] = field(default_factory=list)
     common: ThingCounts = field(default_factory=ThingCounts)
@@ -400,7 +396,7 @@ class _Ground:
 
 
 def _gather(work: _Work) -> _Ground:
-    """Reads every episode once, and keeps a vector and a few counts of it."""
+    """Read every episode once, keeping a vector and a few counts of each."""
 
     advice = work.store.memories(ADVICE_KINDS, frozenset({Standing.CANDIDATE}))
     waiting = (memory for memory in advice if memory.trust is Trust.OUTSIDE)
@@ -422,7 +418,7 @@ def _gather(work: _Work) -> _Ground:
 def _patterns(
     work: _Work, ground: _Ground, done: ConsolidationReport
 ) -> tuple[ConsolidationReport, dict[MemoryId, MemoryId]]:
-    """Gives to each episode of a cluster the fact that says what the cluster shares, too."""
+    """Write a fact for what a cluster shares; also return the fact of each episode in a cluster."""
     facts: dict[MemoryId, MemoryId] = {}
 
     def drafts() -> Iterator[Draft]:
@@ -437,8 +433,7 @@ def _patterns(
 
 
 def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> ConsolidationReport:
-    """Of each cluster the steps that its procedures share. Those that were merged count: they were
-    gone through, too."""
+    """Write the steps that the procedures of a cluster share. Merged procedures count, too."""
     leader_of = {member: cluster.leader for cluster in ground.large for member in cluster.members}
     found: dict[MemoryId, list[MemoryId]] = {}
     for procedure in work.store.memories(
@@ -470,7 +465,7 @@ def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> Cons
 def _pitfalls(
     work: _Work, ground: _Ground, facts: Mapping[MemoryId, MemoryId], done: ConsolidationReport
 ) -> ConsolidationReport:
-    """What failed again and again, related to what is known of the work in which it did."""
+    """Write pitfalls for repeated failures, related to the facts about the same work."""
 
     def drafts() -> Iterator[Draft]:
         for number, key in enumerate(sorted(ground.met)):
@@ -486,7 +481,7 @@ def _pitfalls(
 
 
 def _confirm(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
-    """Advice that waits becomes advice where another session came to the same by an outcome."""
+    """Activate candidate advice if another session came to the same by an outcome."""
     waiting = [
         each
         for each in work.store.memories(ADVICE_KINDS, frozenset({Standing.CANDIDATE}))
@@ -515,19 +510,18 @@ def _confirm(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
 
 
 def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
-    """Near-duplicates of each kind. What says the same word for word is compared with others
-    once."""
+    """Merge near-duplicates of each kind. Each distinct text is compared once."""
 
     total = 0
     for kind in sorted(LASTING_KINDS):
-        texts = work.told(frozenset({kind}), _ACTIVE)
-        said = list(texts)
+        texts = work.ids_by_text(frozenset({kind}), _ACTIVE)
+        distinct = list(texts)
         same: dict[str, list[str]] = {}
-        for one, other, _ in near_pairs(work.vectors(said), work.knobs.merge_alike):
-            if say_the_same(said[one], said[other]):
-                same.setdefault(said[one], []).append(said[other])
-                same.setdefault(said[other], []).append(said[one])
-        touched = [text for text in said if text in same or len(texts[text]) > 1]
+        for one, other, _ in near_pairs(work.vectors(distinct), work.knobs.merge_alike):
+            if say_the_same(distinct[one], distinct[other]):
+                same.setdefault(distinct[one], []).append(distinct[other])
+                same.setdefault(distinct[other], []).append(distinct[one])
+        touched = [text for text in distinct if text in same or len(texts[text]) > 1]
         memories = [
             memory for text in touched for memory in known_memories(work.store, texts[text])
         ]
@@ -535,13 +529,15 @@ def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
         for number, group in enumerate(groups):
             work.progress(f"merging {kind}s", number, len(groups))
             kept, *lost = known_memories(work.store, (group.kept, *group.lost))
-            total += len(lost) if work.drafting.keep(*merged(kept, lost, work.now, work.run)) else 0
+            total += (
+                len(lost) if work.drafting.keep(*merge_group(kept, lost, work.now, work.run)) else 0
+            )
     return replace(done, merged=total)
 
 
 def _settle(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
-    """Facts that came in without being compared: imported, or made when others were not there
-    yet."""
+    """Compare facts that were not compared when they came in: imported, or older than their
+    rivals."""
     near = _near_facts(work)
     counted: Counter[Relation] = Counter()
     for number, (id, others) in enumerate(near.items()):
@@ -555,24 +551,24 @@ def _settle(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
 
 
 def _near_facts(work: _Work) -> dict[MemoryId, tuple[MemoryId, ...]]:
-    """To each fact those that were said before it and that it may touch, the nearest first.
+    """For each fact the earlier facts that it may conflict with, the nearest first.
 
-    What was replaced or merged keeps its place among them: otherwise each run would look further
+    Replaced and merged facts keep their place among them: otherwise each run would look further
     than the one before.
     """
 
-    texts = work.told(
+    texts = work.ids_by_text(
         kinds_of(Fact), frozenset({Standing.ACTIVE, Standing.SUPERSEDED, Standing.MERGED})
     )
-    said = list(texts)
+    distinct = list(texts)
     subjects: dict[frozenset[str], list[str]] = {}
     found: dict[MemoryId, tuple[MemoryId, ...]] = {}
     nearest = nearest_before(
-        work.vectors(said), work.knobs.conflict_alike, work.knobs.conflict_facts
+        work.vectors(distinct), work.knobs.conflict_alike, work.knobs.conflict_facts
     )
-    for text, rows in zip(said, nearest, strict=True):
+    for text, rows in zip(distinct, nearest, strict=True):
         facts = list(known_memories(work.store, texts[text]))
-        others = dict.fromkeys(said[row] for row in rows)
+        others = dict.fromkeys(distinct[row] for row in rows)
         for subject in dict.fromkeys(subject for fact in facts if (subject := subject_of(fact))):
             before = subjects.setdefault(subject, [])
             others.update(dict.fromkeys(reversed(before[-_SAME_SUBJECT:])))
@@ -583,11 +579,10 @@ def _near_facts(work: _Work) -> dict[MemoryId, tuple[MemoryId, ...]]:
 
 
 def undo(store: Store, run: str, now: float) -> int:
-    """Takes back what a run did, and gives the number of memories that it changed.
+    """Undo a run; return the number of memories changed.
 
-    What the run made is forgotten. In what it changed, each thing is as before, unless somebody
-    changed it again since then. Ended at any moment it can be done again; done twice it changes
-    nothing more.
+    What the run made is forgotten. What it changed is as before, unless it was changed again since.
+    Can be repeated at any moment; a second time changes nothing.
     """
     back = f"{UNDO}{run}"
     versions = (
@@ -604,8 +599,8 @@ def undo(store: Store, run: str, now: float) -> int:
 
 
 def restore(store: Store, ids: Sequence[MemoryId], now: float) -> int:
-    """Brings back what was forgotten, merged or replaced, as it stood before; gives how many that
-    were. Raises `NotFound`."""
+    """Restore forgotten, merged or replaced memories to their previous standing; return how many.
+    Raises `NotFound`."""
     run = run_name(RESTORE, sorted(ids), now)
     versions = (
         _back(store.memory(id), store.memory_versions(id), now, run) for id in dict.fromkeys(ids)
@@ -618,7 +613,7 @@ def restore(store: Store, ids: Sequence[MemoryId], now: float) -> int:
 def keep_all(
     store: Store, memories: Sequence[MemoryRecord], links: Sequence[MemoryLink] = ()
 ) -> None:
-    """In as many commits as it takes, the links last."""
+    """Write in as many commits as needed, the links last."""
     for some in batched(memories, _AT_ONCE):
         commit(store, some)
     for few in batched(links, _AT_ONCE):
@@ -637,12 +632,12 @@ def _written_by(store: Store, run: str) -> Iterable[MemoryId]:
 def _before(
     versions: Sequence[MemoryRecord], run: str, now: float, back: str
 ) -> MemoryRecord | None:
-    """The version without what the run changed; None where nothing of that is left."""
+    """The version without what the run changed; None if nothing of that is left."""
     latest = versions[-1]
     changes: dict[str, Any] = {}
     for before, after in reversed(list(pairwise(versions))):
         if after.run == run:
-            for name in _SAID:
+            for name in _CONTENT_FIELDS:
                 was, became = getattr(before, name), getattr(after, name)
                 if was != became and changes.get(name, getattr(latest, name)) == became:
                     changes[name] = was
@@ -653,7 +648,7 @@ def _before(
 
 
 def _is_taken_over(versions: Sequence[MemoryRecord], run: str) -> bool:
-    """Did a person make it theirs since: pinned it, edited it, confirmed it?"""
+    """True if a person pinned, edited or confirmed it since."""
     latest = versions[-1]
     return latest.pinned or (
         latest.trust is Trust.PERSON
@@ -669,7 +664,7 @@ def _back(
     wanted = (
         frozenset(Standing) - {Standing.FORGOTTEN}
         if latest.standing is Standing.FORGOTTEN
-        else STANDS
+        else NOT_PUT_ASIDE
     )
     before = next((each for each in reversed(versions) if each.standing in wanted), None)
     standing, until = (
@@ -679,15 +674,15 @@ def _back(
 
 
 ROLLBACK = "rollback-"
-"""How the names of its runs begin: `undo` takes a rollback back."""
+"""Prefix of its run names; `undo` undoes a rollback, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollbackOrigin:
-    """What is taken back: whatever has all of these; an empty one is not asked for."""
+    """The origin to roll back: memories that match all fields; an empty field matches any."""
 
     place: str = ""
-    """A tool, an address or a file, or the folder or site that it is in."""
+    """A tool, address or file, or the folder or site that contains it."""
     session: str = ""
     agent: str = ""
     by: str = ""
@@ -695,20 +690,20 @@ class RollbackOrigin:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What a rollback does, as versions that are not written yet."""
+    """What a rollback would do, as versions that are not written yet."""
 
     forgotten: tuple[MemoryRecord, ...] = ()
     lessened: tuple[MemoryRecord, ...] = ()
-    """Others said it, too: it stays, without these sources and less sure."""
+    """Memories with other sources, too: they stay without these sources, and less sure."""
     revived: tuple[MemoryRecord, ...] = ()
-    """What was replaced by, or merged into, something that is forgotten now."""
+    """Memories that were replaced by, or merged into, a forgotten one."""
 
 
 def rollback(
     store: Store, now: float, *, place: str = "", session: str = "", agent: str = "", by: str = ""
 ) -> tuple[MemoryId, ...]:
-    """Gives the memories that are forgotten now. Done twice it forgets nothing more. Raises
-    `BadInput` where nothing is named."""
+    """Forget what came from an origin; return those memories. A second time forgets nothing more.
+    Raises `BadInput` if no origin is named."""
     origin = RollbackOrigin(place, session, agent, by)
     taken = plan_rollback(store, origin, now)
     keep_all(store, (*taken.forgotten, *taken.lessened, *taken.revived))
@@ -716,7 +711,7 @@ def rollback(
 
 
 def plan_rollback(store: Store, origin: RollbackOrigin, now: float) -> RollbackPlan:
-    """What `rollback` would write; nothing is written yet."""
+    """What `rollback` would write."""
     if origin == RollbackOrigin():
         raise BadInput(
             "say what to take back: a place, a session, an agent, or who put it into words"
@@ -728,12 +723,16 @@ def plan_rollback(store: Store, origin: RollbackOrigin, now: float) -> RollbackP
             trace.look(memory, origin)
     trace.follow()
     forgotten = (
-        next_version(memory, now, run, f"taken back: {_told(origin)}", standing=Standing.FORGOTTEN)
+        next_version(
+            memory, now, run, f"taken back: {_describe_origin(origin)}", standing=Standing.FORGOTTEN
+        )
         for memory in known_memories(store, trace.gone)
         if memory.standing is not Standing.FORGOTTEN
     )
     lessened = (
-        next_version(memory, now, run, f"without {_told(origin)}", **trace.left[memory.id])
+        next_version(
+            memory, now, run, f"without {_describe_origin(origin)}", **trace.left[memory.id]
+        )
         for memory in known_memories(store, trace.left)
         if memory.id not in trace.gone and memory.standing is not Standing.FORGOTTEN
     )
@@ -746,27 +745,27 @@ def plan_rollback(store: Store, origin: RollbackOrigin, now: float) -> RollbackP
             standing=Standing.ACTIVE,
             valid_until=None,
         )
-        for memory in known_memories(store, trace.freed())
+        for memory in known_memories(store, trace.find_revived())
     )
     return RollbackPlan(tuple(forgotten), tuple(lessened), tuple(revived))
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What one source added to a memory when it said it."""
+    """What one source contributed to a memory."""
 
     source: Provenance
     confidence: float
-    """Of the memory, after that."""
+    """Confidence of the memory after this source."""
 
     def is_of(self, origin: RollbackOrigin) -> bool:
-        """A share has one session and one agent, and those of others are not among its places."""
+        """True if this source matches the origin. A share has one session and one agent."""
         return _touches(self.source, origin)
 
 
 @dataclass(frozen=True, slots=True)
 class _Links:
-    """What hangs on what, both ways."""
+    """Links between memories, in both directions."""
 
     origins: Mapping[MemoryId, Sequence[MemoryId]]
     """What a memory was derived from."""
@@ -792,7 +791,7 @@ class _Links:
 
 
 class _Trace:
-    """Follows what came from somewhere to all that hangs on it."""
+    """Follow an origin to all memories that depend on it."""
 
     def __init__(self, store: Store, links: _Links) -> None:
         self._store, self._links = store, links
@@ -801,7 +800,7 @@ class _Trace:
         """What changes about memories that stay."""
 
     def look(self, memory: MemoryRecord, origin: RollbackOrigin) -> None:
-        """Nobody else said it, or somebody did."""
+        """Drop a memory that only this origin supports; lessen one that has other sources."""
         shares = _shares(self._store.memory_versions(memory.id))
         others = [share for share in shares if not share.is_of(origin)]
         if not others:
@@ -819,18 +818,18 @@ class _Trace:
             }
 
     def follow(self) -> None:
-        """Whatever was derived from what is gone, and from that in turn."""
+        """Drop what was derived from dropped memories, transitively."""
         waiting = list(self.gone)
         while waiting:
             for id in self._links.derived.get(waiting.pop(), ()):
                 if id not in self.gone:
                     for memory in known_memories(self._store, (id,)):
-                        if self._falls(memory):
+                        if self._loses_support(memory):
                             self.gone[id] = None
                             waiting.append(id)
 
-    def freed(self) -> list[MemoryId]:
-        """What nothing stands in the place of any more."""
+    def find_revived(self) -> list[MemoryId]:
+        """Memories whose replacement is gone."""
         candidates = dict.fromkeys(
             id
             for gone in self.gone
@@ -842,8 +841,8 @@ class _Trace:
             if memory.id not in self.gone and self._is_free(memory)
         ]
 
-    def _falls(self, memory: MemoryRecord) -> bool:
-        """Does nothing carry it any more? What a person said carries itself."""
+    def _loses_support(self, memory: MemoryRecord) -> bool:
+        """True if no support is left. A person's statement needs none."""
         origins = list(known_memories(self._store, self._links.origins.get(memory.id, ())))
         if is_derived(memory):
             live = sum(self._is_live(origin) for origin in origins)
@@ -861,11 +860,11 @@ class _Trace:
             if origin.kind is memory.kind and origin.standing is not Standing.MERGED
         ]
         if proofs and not any(self._is_live(proof) for proof in proofs):
-            self._unproven(memory)
+            self._withdraw_proof(memory)
         return False
 
-    def _unproven(self, memory: MemoryRecord) -> None:
-        """Advice that was confirmed by what is gone waits again."""
+    def _withdraw_proof(self, memory: MemoryRecord) -> None:
+        """Advice whose proofs are gone becomes a candidate again."""
         waited = [
             each
             for each in self._store.memory_versions(memory.id)
@@ -896,7 +895,8 @@ class _Trace:
 
 
 def _touches(source: Provenance, origin: RollbackOrigin) -> bool:
-    """May a part of it be of this origin? Several that said it stand among the places."""
+    """True if a part of the source may be of this origin; a joined source lists sessions and agents
+    as places."""
     return (
         (not origin.by or source.by == origin.by)
         and (not origin.session or origin.session in sessions_of(source))
@@ -910,8 +910,7 @@ def _touches(source: Provenance, origin: RollbackOrigin) -> bool:
 
 
 def _shares(versions: Sequence[MemoryRecord]) -> list[_Share]:
-    """Who said it, one after the other: what each version has that the one before had not, and that
-    was not taken back since."""
+    """The contributions of each source: what each version added that is still there."""
     found: list[_Share] = []
     pages: set[PageId] = set()
     places: set[str] = set()
@@ -939,29 +938,30 @@ def _shares(versions: Sequence[MemoryRecord]) -> list[_Share]:
 
 
 def _is_still(part: Provenance, whole: Provenance) -> bool:
-    heard = part.session is None or heard_in(whole, part.session)
+    is_in_session = part.session is None or is_from_session(whole, part.session)
     return (
-        heard
+        is_in_session
         and frozenset(part.pages) <= frozenset(whole.pages)
         and frozenset(part.places) <= frozenset(whole.places)
     )
 
 
 def _whole(shares: Sequence[_Share]) -> Provenance:
-    return reduce(joined_sources, (share.source for share in shares))
+    return reduce(join_sources, (share.source for share in shares))
 
 
 def _less(confidence: float, left: int, of: int) -> float:
-    """As sure as so many of its sources make it, each of which counts as much as the others."""
+    """The confidence that `left` of its `of` equal sources give a memory."""
     return round(1 - (1 - confidence) ** (left / of), 4) if of else 0.0
 
 
 def _is_in(place: str, wanted: str) -> bool:
-    """Is it that place, or one within it? `docs.example` has `https://docs.example/a` in it."""
+    """True if a place is, or is within, the wanted one: `docs.example` contains
+    `https://docs.example/a`."""
     bare, sought = (each.split("://", 1)[-1].rstrip("/") for each in (place, wanted))
     return bare == sought or bare.startswith(f"{sought}/")
 
 
-def _told(origin: RollbackOrigin) -> str:
+def _describe_origin(origin: RollbackOrigin) -> str:
     named = {field.name: getattr(origin, field.name) for field in fields(origin)}
     return ", ".join(f"{what} {name}" for what, name in named.items() if name)

@@ -1,5 +1,4 @@
-"""CONTINUITY.md as text: what a project's working memory says, and that text with hotset's parts
-brought up to date. Pure.
+"""CONTINUITY.md: parse a project's working memory, and update hotset's parts of it.
 
     ## Decisions
 
@@ -8,10 +7,9 @@ brought up to date. Pure.
     - access tokens live for 15 minutes
     <!-- hotset:end decisions -->
 
-What stands between two such markers is hotset's, as long as it is what hotset wrote there: the
-marker has the hash of each line. A line with another hash is a person's. It is moved in front of
-the marker, where nothing is ever touched. A line of ours that a person took out is among the gone
-ones and is not written again.
+Lines between two such markers are hotset's if their hash is in the marker. A line with another hash
+is a person's: it is moved in front of the marker, where nothing is ever changed. A line of ours
+that a person removed is listed as gone and not written again.
 """
 
 from __future__ import annotations
@@ -43,9 +41,8 @@ from hotset.files.write import create_file, is_full
 from hotset.nouns.memory import Ending, MemoryId, MemoryRecord, Pitfall, Standing, Trust
 from hotset.nouns.note import Scope, Space
 from hotset.sealing import seal
-from hotset.sources.memory.data_lines import RenderedText, day, one_line, unmarked
+from hotset.sources.memory.data_lines import RenderedText, day, neutralize_markers, one_line
 from hotset.sources.memory.kinds import WARNING_KINDS
-from hotset.sources.memory.memory_writer import known_memories
 from hotset.sources.memory.overview import Overview, OverviewLine
 from hotset.store.port import Store
 from hotset.store.stored_value import StoredValue
@@ -66,16 +63,16 @@ class ContinuityPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContinuityParts:
-    """What hotset has to say. None leaves a part as it is; an empty one takes back what hotset said
-    there."""
+    """The lines hotset wants in the file. None leaves a part as it is; an empty part removes
+    hotset's lines."""
 
     state: tuple[str, ...] | None = None
     decisions: tuple[str, ...] | None = None
     known: tuple[str, ...] | None = None
-    """Facts that nobody decided: how things and people are."""
+    """Facts that are not decisions: how things and people are."""
     blockers: tuple[str, ...] | None = None
     memories: tuple[tuple[MemoryId, str], ...] | None = None
-    """Each with a line that tells what it is about."""
+    """Each with a line that says what it is about."""
     mistakes: tuple[str, ...] | None = None
 
 
@@ -84,8 +81,7 @@ class RenderedContinuity:
     text: str
     tokens: int
     trust: Trust
-    """`PERSON` where this very text was accepted; otherwise it came with the project, and anybody
-    may have written it."""
+    """`PERSON` if exactly this text was accepted; otherwise anyone may have written it."""
 
 
 _BOM = "\ufeff"
@@ -103,8 +99,7 @@ _HEADINGS: Mapping[ContinuityPart | None, tuple[str, ...]] = {
     ContinuityPart.MEMORIES: ("Relevant memories", "memories"),
     None: ("Also there",),
 }
-"""In the order in which a model is told of them: how each is headed, and what else others call
-it."""
+"""In the order shown to a model: the heading of each part, and its synonyms."""
 _PARTS = {
     title.lower(): part
     for part, titles in _HEADINGS.items()
@@ -112,7 +107,7 @@ _PARTS = {
     if part is not None
 }
 _OF_FACTS = frozenset({ContinuityPart.DECISIONS, ContinuityPart.KNOWN})
-"""A fact may come to stand in the other one: taken out is taken out of both."""
+"""A fact can move between these: a line removed from one is not written to the other."""
 _TITLE = "# Continuity"
 _NOTE = (
     "<!-- hotset writes between its markers. Everything else is "
@@ -129,7 +124,7 @@ _MORE = f"[hotset: more in {NAME}]"
 
 _MOST_LINES = 40  # of a part: the file is for reading at a glance
 _MOST_OF_LINE = 300  # characters
-# hashes of lines that were taken out, the latest; the marker stays one line that people can skip
+# hashes of removed lines, the latest; the marker stays one line that people can skip
 _MOST_GONE = 64
 _HASH = "[0-9a-f]{8}"
 _BEGIN = re.compile(
@@ -153,7 +148,7 @@ class _Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What stands between two of our markers, with the markers; or a person's text around that."""
+    """One of our blocks with its markers, or a person's text around it."""
 
     lines: Sequence[_Line]
     part: ContinuityPart | None = None
@@ -164,7 +159,7 @@ class _Piece:
 
 
 def lines_by_part(text: str) -> dict[ContinuityPart | None, list[str]]:
-    """What the file says of each part, whoever wrote it; of None what belongs to no part."""
+    """The lines of each part, by any author; under None those that belong to no part."""
     found: dict[ContinuityPart | None, list[str]] = {part: [] for part in _HEADINGS}
     pieces = _pieces(_lines(text.removeprefix(_BOM)))
     for piece in pieces:
@@ -179,26 +174,25 @@ def lines_by_part(text: str) -> dict[ContinuityPart | None, list[str]]:
                 continue
         if not (line.bare.startswith("<!--") and line.bare.endswith("-->")):
             found[part].append(_bare(line.text))
-    return {part: [line for line in said if line] for part, said in found.items()}
+    return {part: [line for line in lines if line] for part, lines in found.items()}
 
 
 def update_text(text: str | None, parts: ContinuityParts) -> str:
-    """The text with these parts; the same again when it is done again. Whatever a person wrote is
-    in it, as it was."""
+    """The text with these parts. Idempotent; keeps everything a person wrote."""
     mark, body = (_BOM, text[1:]) if text and text.startswith(_BOM) else ("", text or "")
     lines = _lines(body)
     end = _line_end(lines)
-    wanted = _wanted(parts)
-    pieces = [each for piece in _pieces(lines) for each in _freed(piece, wanted)]
+    wanted = _wanted_lines(parts)
+    pieces = [each for piece in _pieces(lines) for each in _move_foreign_lines_out(piece, wanted)]
     outside = {_bare(line.text) for piece in pieces if piece.part is None for line in piece.lines}
     gone = {each for piece in pieces if piece.part in _OF_FACTS for each in piece.gone}
     shown = {
         part: [
             line
-            for line in said
-            if _bare(line) not in outside and not (part in _OF_FACTS and _hashed(line) in gone)
+            for line in lines
+            if _bare(line) not in outside and not (part in _OF_FACTS and _hash_line(line) in gone)
         ]
-        for part, said in wanted.items()
+        for part, lines in wanted.items()
     }
     written: list[_Line] = []
     for piece in pieces:
@@ -206,46 +200,46 @@ def update_text(text: str | None, parts: ContinuityParts) -> str:
             written += _block(piece.part, shown.pop(piece.part), piece.gone, end)
         else:
             written += piece.lines
-    return mark + _joined(_with_new(written, shown, end), end, body)
+    return mark + _join_lines(_with_new(written, shown, end), end, body)
 
 
 def render_continuity(
     text: str, max_tokens: int, accepted: frozenset[str] = frozenset()
 ) -> RenderedContinuity:
-    """What a model is told of it when a session starts: marked as data, and as nobody's word unless
-    it was `accepted`.
+    """The text a model reads when a session starts: marked as data, and as unconfirmed unless
+    `accepted`.
 
-    `accepted` are the `digest_of` texts that hotset wrote, or that a person said yes to.
+    `accepted` holds `digest_of` texts that hotset wrote or a person accepted.
     """
     trust = Trust.PERSON if digest_of(text) in accepted else Trust.OUTSIDE
-    told = [_HEADS[trust]]
-    budget = max_tokens - count(told[0]) - count(_MORE)
+    lines = [_HEADS[trust]]
+    budget = max_tokens - count(lines[0]) - count(_MORE)
     for line in _digest(text, "- " if trust is Trust.PERSON else "> "):
         budget -= count(line) + 1  # and the line's end
         if budget < 0:
             break
-        told.append(line)
-    while len(told) > 1 and told[-1].endswith(":"):  # a heading that nothing follows
-        told.pop()
-    if len(told) == 1:
+        lines.append(line)
+    while len(lines) > 1 and lines[-1].endswith(":"):  # a heading that nothing follows
+        lines.pop()
+    if len(lines) == 1:
         return RenderedContinuity("", 0, trust)
-    whole = "\n".join(told if budget >= 0 else [*told, _MORE])
+    whole = "\n".join(lines if budget >= 0 else [*lines, _MORE])
     return RenderedContinuity(whole, count(whole), trust)
 
 
 def digest_of(text: str) -> str:
-    """What tells one version of the file from any other."""
+    """The hash that identifies a version of the file."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _lines(text: str) -> list[_Line]:
-    """Other characters at which Python would end a line are a person's, and stay where they are."""
+    r"""Split at \r\n, \n and \r only; other characters at which Python ends a line stay in it."""
     return [_Line(match[1], match[2]) for match in _LINE.finditer(text) if match[0]]
 
 
 def _line_end(lines: Iterable[_Line]) -> str:
-    """Of our lines. A carriage return alone only where nothing else is: before a line feed it would
-    be one end with it."""
+    """The line end for our lines. A lone carriage return only if the file uses nothing else: before
+    a line feed it would join with it."""
     ends = Counter(line.end for line in lines if line.end)
     if set(ends) == {"\r"}:
         return "\r"
@@ -253,8 +247,8 @@ def _line_end(lines: Iterable[_Line]) -> str:
 
 
 def _pieces(lines: Sequence[_Line]) -> list[_Piece]:
-    """Our blocks, and what stands around them. A marker without its counterpart, or a second block
-    of a part, is a person's text."""
+    """Our blocks and the text around them. An unpaired marker, or a second block of a part, is a
+    person's text."""
     pieces: list[_Piece] = []
     done = 0
     for at, line in enumerate(lines):
@@ -270,7 +264,7 @@ def _pieces(lines: Sequence[_Line]) -> list[_Piece]:
 
 
 def _close(part: str, lines: Sequence[_Line], begin: int) -> int | None:
-    """Where the block of a part ends that begins here: no other marker stands in it."""
+    """The end of the block that begins here; None if another marker comes first."""
     for at in range(begin + 1, len(lines)):
         if (end := _END.fullmatch(lines[at].bare)) is not None:
             return at if end[1] == part else None
@@ -279,9 +273,8 @@ def _close(part: str, lines: Sequence[_Line], begin: int) -> int | None:
     return None
 
 
-def _wanted(parts: ContinuityParts) -> dict[ContinuityPart, list[str]]:
-    """Of each part one line an item, without secrets and without anything that could be taken for a
-    marker."""
+def _wanted_lines(parts: ContinuityParts) -> dict[ContinuityPart, list[str]]:
+    """One bullet an item for each part, without secrets and marker-like text."""
     wanted: dict[ContinuityPart, list[str]] = {}
     for part in ContinuityPart:
         lines = getattr(parts, part)
@@ -299,9 +292,11 @@ def _plain(line: str) -> str:
     return " ".join(_UNSEEN.sub(" ", seal(line).text).split())
 
 
-def _freed(piece: _Piece, wanted: Mapping[ContinuityPart, object]) -> Iterator[_Piece]:
-    """A person's lines come out of a block that will be written anew; what they took out is noted
-    as gone."""
+def _move_foreign_lines_out(
+    piece: _Piece, wanted: Mapping[ContinuityPart, object]
+) -> Iterator[_Piece]:
+    """Move a person's lines out of a block that will be rewritten, and note removed lines as
+    gone."""
     if piece.part not in wanted:
         yield piece
         return
@@ -311,7 +306,7 @@ def _freed(piece: _Piece, wanted: Mapping[ContinuityPart, object]) -> Iterator[_
     for line in piece.lines[1:-1]:
         if not line.bare:
             blank.append(line)
-        elif left[hashed := _hashed(line.bare)] > 0:
+        elif left[hashed := _hash_line(line.bare)] > 0:
             left[hashed] -= 1
         else:
             theirs += [*blank, line] if theirs else [line]
@@ -324,7 +319,7 @@ def _freed(piece: _Piece, wanted: Mapping[ContinuityPart, object]) -> Iterator[_
 def _block(
     part: ContinuityPart | None, shown: Iterable[str], gone: Sequence[str], end: str
 ) -> list[_Line]:
-    lines = {line: hashed for line in shown if (hashed := _hashed(line)) not in gone}
+    lines = {line: hashed for line in shown if (hashed := _hash_line(line)) not in gone}
     ours = "".join(f" {hashed}" for hashed in lines.values())
     taken_out = f"; gone {' '.join(gone)}" if gone else ""
     marked = (f"<!-- hotset:{part}{ours}{taken_out} -->", *lines, f"<!-- hotset:end {part} -->")
@@ -334,8 +329,8 @@ def _block(
 def _with_new(
     lines: list[_Line], new: Mapping[ContinuityPart, Sequence[str]], end: str
 ) -> list[_Line]:
-    """Parts that have no block yet: behind their heading where a person gave them one, otherwise at
-    the end."""
+    """Add parts that have no block yet: behind their heading if there is one, otherwise at the
+    end."""
     blank = _Line("", end)
     for part, shown in new.items():
         if not shown:
@@ -352,8 +347,8 @@ def _with_new(
 
 
 def _heading_of(part: ContinuityPart, lines: Sequence[_Line]) -> int | None:
-    """A heading that somebody put into one of our blocks is none: what goes behind it would tear
-    the block."""
+    """The heading of a part outside our blocks: inserting behind one inside would tear the
+    block."""
     owners = [piece.part for piece in _pieces(lines) for _ in piece.lines]
     for at, (heading, owner) in enumerate(zip(_headings(lines), owners, strict=True)):
         if heading is not None and heading[1] is part and owner is None:
@@ -362,7 +357,7 @@ def _heading_of(part: ContinuityPart, lines: Sequence[_Line]) -> int | None:
 
 
 def _headings(lines: Iterable[_Line]) -> Iterator[tuple[int, ContinuityPart | None] | None]:
-    """Of each line its level and part where it is a heading; what stands in a fence is none."""
+    """Level and part of each line that is a heading outside a code fence, otherwise None."""
     fence = ""
     for line in lines:
         found = _FENCE.match(line.text)
@@ -374,35 +369,36 @@ def _headings(lines: Iterable[_Line]) -> Iterator[tuple[int, ContinuityPart | No
         yield (len(heading[1]), _PARTS.get(heading[2].lower().rstrip(":"))) if heading else None
 
 
-def _joined(lines: Sequence[_Line], end: str, before: str) -> str:
-    """Only the last line may be without an end, and only where that was so before."""
+def _join_lines(lines: Sequence[_Line], end: str, before: str) -> str:
+    """Only the last line may lack an end, and only if it did before."""
     text = "".join(line.text + (line.end or end) for line in lines)
     if not lines or not before or before.endswith(("\n", "\r")):
         return text
     return text.removesuffix(lines[-1].end or end)
 
 
-def _hashed(line: str) -> str:
+def _hash_line(line: str) -> str:
     return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _bare(line: str) -> str:
-    """What it says, whatever its bullet."""
+    """The text of a line without its bullet."""
     return line.strip(" \t").lstrip("-*+").strip(" \t")
 
 
 def _digest(text: str, bullet: str) -> Iterator[str]:
-    """Lines to tell, the most useful first."""
+    """Lines for a model, the most useful first."""
     for part, lines in lines_by_part(text).items():
         if lines:
             yield f"{_HEADINGS[part][0]}:"
-            yield from (bullet + unmarked(clip(_plain(line), _MOST_OF_LINE)) for line in lines)
+            yield from (
+                bullet + neutralize_markers(clip(_plain(line), _MOST_OF_LINE)) for line in lines
+            )
 
 
-# what a model is told of it are a few hundred tokens; a file of this size is something else
+# a model reads a few hundred tokens of it; a file of this size is something else
 MOST_BYTES = 1_000_000
-# somebody who saves five times within the milliseconds that this takes will not mind the next
-# session
+# after five saves within milliseconds, the next session tries again
 _TRIES = 5
 _PATIENCE = 5.0  # seconds; another hotset holds the folder for milliseconds
 _DRAFT = re.compile(rf"\.{re.escape(NAME)}\.[0-9a-f]{{12}}\.hotset")
@@ -410,14 +406,13 @@ _DRAFT = re.compile(rf"\.{re.escape(NAME)}\.[0-9a-f]{{12}}\.hotset")
 
 @dataclass(frozen=True, slots=True)
 class ContinuityWrite:
-    """What the file says now."""
+    """The file after a write."""
 
     path: Path
     text: str
     changed: bool
     trusted: bool
-    """Nothing is in it but what was accepted, and what hotset wrote: `digest` may be accepted,
-    too."""
+    """True if the file held nothing but accepted text, so `digest` may be accepted, too."""
 
     @property
     def digest(self) -> str:
@@ -425,7 +420,7 @@ class ContinuityWrite:
 
 
 def load_continuity(root: Path) -> str | None:
-    """What the file says; None where there is none. Raises `BadInput`."""
+    """The file's text; None if there is none. Raises `BadInput`."""
     with Root(root) as project:
         found = _read(project, _within(project))
     return found.text if found is not None else None
@@ -434,11 +429,10 @@ def load_continuity(root: Path) -> str | None:
 def write_continuity(
     root: Path, parts: ContinuityParts, accepted: frozenset[str] = frozenset()
 ) -> ContinuityWrite:
-    """Brings the file up to date, and makes it where there is none. Whole or not at all. Raises
-    `BadInput`.
+    """Create or update the file, atomically. Raises `BadInput`.
 
-    `accepted` as in `render_continuity`: what stands in a file that nobody accepted is not accepted
-    because hotset adds to it.
+    `accepted` as in `render_continuity`: text that was not accepted does not become so because
+    hotset adds to it.
     """
     with Root(root) as project, _alone(project.folder):
         name = _within(project)
@@ -461,21 +455,14 @@ def write_continuity(
     )
 
 
-def resolve(ids: Iterable[MemoryId], store: Store) -> dict[MemoryId, MemoryRecord]:
-    """The memories that are named, as they are now. Those that are not there, or that somebody
-    forgot, are left out."""
-    found = known_memories(store, ids)
-    return {each.id: each for each in found if each.standing is not Standing.FORGOTTEN}
-
-
-class _Found(NamedTuple):
+class _FileState(NamedTuple):
     text: str
     mode: int
     owner: int
 
 
 def _within(project: Root) -> str:
-    """The file's path below the root. A link is followed as long as it stays in the project."""
+    """The file's path below the root. A link is followed if it stays in the project."""
     path = project.folder / NAME
     if not path.is_symlink():
         return NAME
@@ -491,7 +478,7 @@ def _within(project: Root) -> str:
     return str(target.relative_to(project.folder))
 
 
-def _read(project: Root, name: str) -> _Found | None:
+def _read(project: Root, name: str) -> _FileState | None:
     path = project.folder / name
     try:
         text = project.read(name, MOST_BYTES).data.decode("utf-8")
@@ -506,10 +493,10 @@ def _read(project: Root, name: str) -> _Found | None:
         raise BadInput(
             f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8, or move it away"
         ) from error
-    return _Found(text, stat.S_IMODE(found.st_mode), found.st_uid)
+    return _FileState(text, stat.S_IMODE(found.st_mode), found.st_uid)
 
 
-def _refuse_read_only(path: Path, found: _Found) -> None:
+def _refuse_read_only(path: Path, found: _FileState) -> None:
     if not found.mode & stat.S_IWUSR:
         raise BadInput(f"{path} is read-only; `chmod u+w` it, or `hotset continuity off`")
     if found.owner != os.geteuid():
@@ -518,7 +505,7 @@ def _refuse_read_only(path: Path, found: _Found) -> None:
 
 @contextmanager
 def _draft(path: Path, text: str, mode: int) -> Iterator[Path]:
-    """The new text under another name beside the file, for as long as the block lasts."""
+    """The new text under a temporary name beside the file, removed afterwards."""
     draft = path.with_name(f".{NAME}.{secrets.token_hex(6)}.hotset")
     try:
         with create_file(draft) as file:
@@ -532,16 +519,16 @@ def _draft(path: Path, text: str, mode: int) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def _same(before: _Found | None, now: _Found | None) -> bool:
-    """An editor that saves the same bytes anew has made another file, which has the same words."""
+def _same(before: _FileState | None, now: _FileState | None) -> bool:
+    """Compare text and mode only: an editor may have saved the same bytes as another file."""
     return before[:2] == now[:2] if before and now else before is now
 
 
 def _put(draft: Path, path: Path, *, is_new: bool) -> bool:
-    """False where there was no file and somebody else has made one in the meantime."""
+    """Move the draft into place; False if another process created the file in the meantime."""
     try:
         if is_new:
-            os.link(draft, path)  # a link refuses where a file is
+            os.link(draft, path)  # a link fails if the file exists
         else:
             draft.replace(path)
     except FileExistsError:
@@ -549,14 +536,14 @@ def _put(draft: Path, path: Path, *, is_new: bool) -> bool:
     except OSError as error:
         if not is_new or error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
-        draft.replace(path)  # a file system without links
+        draft.replace(path)  # a file system without hard links
     sync_folder(path.parent)
     return True
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One hotset at a time. The folder itself is locked: nothing of ours is left lying in it."""
+    """One hotset at a time. Locks the folder itself, so that no lock file is left in it."""
     here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if not lock_file(here, patience=_PATIENCE):
@@ -569,7 +556,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _sweep(folder: Path) -> None:
-    """Drafts of a hotset that was killed: whoever holds the lock has made none yet."""
+    """Remove drafts of a killed hotset: the holder of the lock has none yet."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _DRAFT.fullmatch(entry.name):
@@ -578,10 +565,10 @@ def _sweep(folder: Path) -> None:
 
 
 CONTINUITY_TOKENS = 200
-"""Of what a session is told at its start."""
+"""Of the text that a session starts with."""
 
 _CONTINUITY = Space("memory.continuity", Scope.MACHINE, keeps=1)
-"""Of this machine: what its person accepted here."""
+"""Of this machine: what its user accepted here."""
 
 _LATEST = 3
 _DECISIONS = 8
@@ -594,21 +581,21 @@ _MOST_ACCEPTED = 50
 _UNFINISHED = frozenset({Ending.FAILURE, Ending.PARTIAL})
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _ContinuityState(msgspec.Struct, frozen=True):
     on: bool = False
     accepted: tuple[str, ...] = ()
-    """Hashes of the versions that hotset wrote, or that a person stands for."""
+    """Hashes of versions that hotset wrote or a person accepted."""
 
 
 class Continuity:
-    """Use it from any thread."""
+    """The continuity file of a project and its switch. Thread-safe."""
 
     def __init__(
         self, project: Path, store: Callable[[], Store], clock: Callable[[], float], old_file: Path
     ) -> None:
         self._project = project
         self._clock = clock
-        self._stored = StoredValue(_CONTINUITY, _Kept, store, old_file=old_file)
+        self._stored = StoredValue(_CONTINUITY, _ContinuityState, store, old_file=old_file)
 
     @property
     def is_on(self) -> bool:
@@ -618,21 +605,20 @@ class Continuity:
         self._stored.change(lambda kept: replace(kept, on=on), self._clock())
 
     def text(self) -> str | None:
-        """What the file says. Raises `BadInput` where it cannot be read."""
+        """The file's text. Raises `BadInput` if it cannot be read."""
         return load_continuity(self._project)
 
     def render(self, max_tokens: int = CONTINUITY_TOKENS) -> RenderedText:
-        """What a session is told at its start; nothing where the owner did not ask for it."""
+        """The text a session starts with; empty unless switched on."""
         kept = self._stored.read()
         text = self.text() if kept.on else None
         if not text:
             return RenderedText()
-        told = render_continuity(text, max_tokens, frozenset(kept.accepted))
-        return RenderedText(told.text, told.tokens)
+        rendered = render_continuity(text, max_tokens, frozenset(kept.accepted))
+        return RenderedText(rendered.text, rendered.tokens)
 
     def write(self, store: Store, overview: Overview) -> Path:
-        """Brings it up to date; what others wrote in it becomes nobody's word by that. Raises
-        `BadInput`."""
+        """Update the file; foreign text in it stays unconfirmed. Raises `BadInput`."""
         kept = self._stored.read()
         written = write_continuity(self._project, parts(store, overview), frozenset(kept.accepted))
         if written.trusted:
@@ -640,7 +626,7 @@ class Continuity:
         return written.path
 
     def accept(self) -> bool:
-        """A person stands for what the file says now. False where there is none."""
+        """Accept the current text as a person's. False if there is no file."""
         text = self.text()
         if text is None:
             return False
@@ -648,7 +634,7 @@ class Continuity:
         return True
 
     def _accept(self, digest: str) -> None:
-        def accepted(kept: _Kept) -> _Kept:
+        def accepted(kept: _ContinuityState) -> _ContinuityState:
             others = tuple(each for each in kept.accepted if each != digest)
             return replace(kept, accepted=(*others, digest)[-_MOST_ACCEPTED:])
 
@@ -657,7 +643,7 @@ class Continuity:
 
 
 def parts(store: Store, overview: Overview) -> ContinuityParts:
-    """What hotset has to say in each part, the newest first."""
+    """The lines hotset has for each part, the newest first."""
     done = overview.actions
     pitfalls = nlargest(
         _MISTAKES,
@@ -680,7 +666,7 @@ def parts(store: Store, overview: Overview) -> ContinuityParts:
 
 
 def _blockers(overview: Overview) -> Iterator[str]:
-    """What agents said that blocks them, and what was tried last and did not come out."""
+    """Blockers named by agents, and recent work that did not succeed."""
     for point in overview.points[:_LATEST]:
         yield from (f"{one_line(each, _LONGEST)} [{point.id}]" for each in point.blockers)
     unfinished = (each for each in overview.actions[:_OPEN] if each.ending in _UNFINISHED)

@@ -1,7 +1,7 @@
-"""What memory costs in tokens and what it saves, for each task and session, and which of six limits
-that crosses.
+"""Cost and savings of memory in tokens by task and session, the six limits on them, and the
+remedies.
 
-Kept as events: numbers and ids, never a topic or another word of a memory.
+Stored as events: numbers and ids, never a topic or other words of a memory.
 """
 
 from __future__ import annotations
@@ -58,19 +58,18 @@ if TYPE_CHECKING:
 LOADED = "MemoryLoaded"
 """The name of the event."""
 
-_MOST_IDS = 16  # of one load: more are not shown in full at once
+_MOST_IDS = 16  # of one load: no more are shown in full at once
 _LAYERS: Mapping[str | float | None, Layer] = {layer.value: layer for layer in Layer}
 _TASKS: Mapping[str | float | None, Task] = {task.value: task for task in Task}
 
 
 class Metric(StrEnum):
-    """In their order of priority: what costs with every question before what is a matter of
-    structure."""
+    """By priority: costs of every question before matters of structure."""
 
     RATIO = "ratio"
-    """Tokens spent on finding out what there is, for each token that was read."""
+    """Discovery tokens for each token that was read."""
     SAVINGS = "savings"
-    """Of the tokens of everything, the share that was not spent."""
+    """The share of all memory's tokens that was not spent."""
     FULL_LOADS = "full_loads"
     """In one task."""
     DISCOVERY = "discovery_tokens"
@@ -81,7 +80,7 @@ class Metric(StrEnum):
 
 
 class Remedy(StrEnum):
-    """What is done where a limit is crossed."""
+    """The reaction to a breached limit."""
 
     COMPRESS = "compress"
     RESCORE = "rescore"
@@ -92,8 +91,8 @@ class Remedy(StrEnum):
 
 
 Occasion = Literal["task", "session", "trigger"]
-"""When it is looked at: behind each task, behind a session, and in the middle of a task on its
-third full load."""
+"""When limits are checked: after a task, after a session, and within a task on its third full
+load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class EconomicsLimit:
     limit: float
     remedy: Remedy
     is_least: bool = False
-    """Below it is too little; else above it is too much."""
+    """A minimum; otherwise a maximum."""
 
 
 LIMITS = (
@@ -115,7 +114,7 @@ LIMITS = (
 )
 
 TRIGGER_LOADS = 3
-"""The full load of a task on which it is looked at before the task is over."""
+"""The full load of a task on which limits are checked before it ends."""
 
 _LOOKED_AT: Mapping[Occasion, frozenset[Metric]] = {
     "task": frozenset({Metric.RATIO, Metric.FULL_LOADS}),
@@ -126,7 +125,7 @@ _LOOKED_AT: Mapping[Occasion, frozenset[Metric]] = {
 
 @dataclass(frozen=True, slots=True)
 class Economics:
-    """Of a task, or of a session."""
+    """Of a task or a session."""
 
     index_loads: int = 0
     index_tokens: int = 0
@@ -137,14 +136,13 @@ class Economics:
     most_full_loads: int = 0
     """In one task."""
     available: int = 0
-    """Tokens of all that was remembered at the time: what loading everything would have taken,
-    once."""
+    """Tokens of all memories at the time: the cost of loading everything once."""
     asked: int = 0
-    """Loads that the model asked for itself."""
+    """Loads that the model requested."""
     task: Task | None = None
-    """What was done most, where that is known."""
+    """The most frequent task, if known."""
     together: tuple[tuple[str, ...], ...] = ()
-    """The topics of each full load, where somebody could tell them."""
+    """The topics of each full load, if known."""
 
     @property
     def loads(self) -> int:
@@ -160,13 +158,12 @@ class Economics:
 
     @property
     def ratio(self) -> float | None:
-        """None where nothing was read: an index that nobody needed more than is no overhead of
-        reading."""
+        """None if nothing was read: an index that was enough is no overhead of reading."""
         return self.discovery_tokens / self.read_tokens if self.read_tokens else None
 
     @property
     def saved(self) -> int:
-        """Below 0 where it took more than everything would have."""
+        """Negative if it took more than loading everything."""
         return self.available - self.spent
 
     @property
@@ -178,7 +175,7 @@ class Economics:
         return self.timeline_tokens / self.timeline_loads if self.timeline_loads else 0.0
 
     def value(self, metric: Metric) -> float | None:
-        """None where there is nothing to judge."""
+        """None if there is nothing to judge."""
         if not self.loads:
             return None
         values: dict[Metric, float | None] = {
@@ -194,7 +191,7 @@ class Economics:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A limit that was crossed."""
+    """A breached limit."""
 
     metric: Metric
     value: float
@@ -203,8 +200,8 @@ class Breach:
 
 
 def check(occasion: Occasion, economics: Economics) -> tuple[Breach, ...]:
-    """The limits that were crossed, the weightiest first. The trigger says nothing before the third
-    full load of a task."""
+    """The breached limits by priority. The trigger checks nothing before the third full load of a
+    task."""
     if occasion == "trigger" and economics.most_full_loads < TRIGGER_LOADS:
         return ()
     breaches = []
@@ -228,8 +225,8 @@ def loaded_event(
     prompt: int = 0,
     asked: bool = False,
 ) -> Event:
-    """A load as it is kept. `prompt` is the turn with which the task began; `asked` says that the
-    model wanted it."""
+    """The stored event of a load. `prompt`: the turn in which the task began; `asked`: the model
+    requested it."""
     detail: dict[str, str | int | float] = {
         "layer": load.layer,
         "tokens": load.tokens,
@@ -244,11 +241,11 @@ def loaded_event(
 
 
 Topics = Callable[[MemoryId], Sequence[str]]
-"""The topics of a memory; none where there is no such memory any more."""
+"""The topics of a memory; none if it no longer exists."""
 
 
 def economics_of(events: Iterable[Event], topics: Topics = lambda _id: ()) -> Economics:
-    """Of all loads among the events: give those of one session, or of one task (see `by_task`)."""
+    """Totals of all loads among the events of one session or one task (see `by_task`)."""
     loads = [each for event in events if (each := _load(event)) is not None]
     index, timeline, full = ([each for each in loads if each.layer is layer] for layer in Layer)
     tasks = [each.task for each in loads if each.task is not None]
@@ -263,12 +260,12 @@ def economics_of(events: Iterable[Event], topics: Topics = lambda _id: ()) -> Ec
         available=max((each.available for each in loads), default=0),
         asked=sum(each.asked for each in loads),
         task=max(dict.fromkeys(tasks), key=tasks.count) if tasks else None,
-        together=tuple(named for each in full if (named := _named(each.ids, topics))),
+        together=tuple(named for each in full if (named := _most_common_topics(each.ids, topics))),
     )
 
 
 def by_task(events: Iterable[Event]) -> dict[tuple[SessionId | None, int], list[Event]]:
-    """The loads of each task, by its session and the turn with which it began, in their order."""
+    """The loads of each task in order, by session and first turn."""
     tasks: dict[tuple[SessionId | None, int], list[Event]] = {}
     for event in events:
         if (load := _load(event)) is not None:
@@ -277,7 +274,7 @@ def by_task(events: Iterable[Event]) -> dict[tuple[SessionId | None, int], list[
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _LoggedLoad:
     key: tuple[SessionId | None, int]
     layer: Layer
     tokens: int
@@ -287,13 +284,13 @@ class _Loaded:
     ids: tuple[MemoryId, ...]
 
 
-def _load(event: Event) -> _Loaded | None:
-    """None where it is none, or one that somebody else wrote."""
+def _load(event: Event) -> _LoggedLoad | None:
+    """The load that an event holds; None for other or foreign events."""
     detail = event.detail
     layer, task = detail.get("layer"), detail.get("task")
     if event.name != LOADED or layer not in _LAYERS:
         return None
-    return _Loaded(
+    return _LoggedLoad(
         (event.session, _number(detail.get("prompt"))),
         _LAYERS[layer],
         _number(detail.get("tokens")),
@@ -308,8 +305,8 @@ def _number(value: str | float | None) -> int:
     return int(value) if isinstance(value, int | float) and value >= 0 else 0
 
 
-def _named(ids: Sequence[MemoryId], topics: Topics) -> tuple[str, ...]:
-    """The topics that most of a load's memories have, as many as a load is made for."""
+def _most_common_topics(ids: Sequence[MemoryId], topics: Topics) -> tuple[str, ...]:
+    """The most frequent topics of a load's memories, as many as a load is made for."""
     often = Counter(topic for id in ids for topic in dict.fromkeys(topics(id)))
     return tuple(topic for topic, _ in often.most_common(TOP_TOPICS))
 
@@ -319,13 +316,13 @@ ARRANGED = "MemoryArranged"
 
 _LEAST_FULL_DAYS, _LEAST_LINE_DAYS, _LEAST_EXCERPT = 1.0, 7.0, 60
 _SHORTER, _SHORTER_EXCERPT = 0.5, 0.75
-_MUCH_READ = 2000  # tokens: from here on what is read is a cost of its own, and comes shorter, too
-_SHOWN_ENOUGH = 5  # times that memories of a topic were shown before their use says something
+_MUCH_READ = 2000  # tokens: from here on reading is a cost of its own and is shortened, too
+_SHOWN_ENOUGH = 5  # times that a topic's memories were shown before their use is judged
 _SHOWN_A_READ = 4  # showings that one reading pays for
 _LEAST_SCORE, _MOST_SCORE = 0.2, 1.5
 _MOST_SCORES = 200
-_FITTING = 4  # topics of a question that is taken to be usual
-_MEASURED = 20  # topics that are asked about to see what they cost
+_FITTING = 4  # topics of a typical question
+_MEASURED = 20  # topics whose cost is measured
 _MOST_MEMBERS = 4
 _MOST_COMPOSITES = 8
 _MOST_STALE = _MOST_ALIASES = 200
@@ -333,20 +330,9 @@ _CONSIDERED = 1000  # topics, the weightiest: those that could reach an index
 _BYPASS_SECONDS = DAY
 
 
-_CHANGED_BY: Mapping[Remedy, tuple[str, ...]] = {
-    Remedy.COMPRESS: ("full_days", "line_days", "excerpt"),
-    Remedy.RESCORE: ("scores",),
-    Remedy.COMPOSE: ("composites",),
-    Remedy.REORGANISE: ("aliases", "stale"),
-    Remedy.SPLIT: ("split",),
-    Remedy.BYPASS: ("bypass",),
-}
-"""The fields of an arrangement that a remedy changes."""
-
-
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What a change did, measured by telling the same with it and without it."""
+    """The effect of a change, measured by rendering with it and without it."""
 
     before: float
     after: float
@@ -365,24 +351,16 @@ def carry_out(  # noqa: PLR0917 - each of them is of another kind
     *,
     items: Sequence[RecalledItem] = (),
 ) -> tuple[Arrangement, Effect]:
-    """The arrangement for the next session, and what that is worth; the same one where nothing can
-    be gained.
+    """The arrangement for the next session and its effect; unchanged if nothing can be gained.
 
-    `uses` are those of topics (`uses_by_topic`); `items` are memories that were recalled, to see
-    what they take when shown.
+    `uses` are by topic (`uses_by_topic`); `items` are recalled memories, to measure their cost.
     """
     scene = _Scene(arrangement, overview, uses, economics, now, items)
     return _REMEDIES[breach.remedy](scene)
 
 
-def take_back(remedy: Remedy, arrangement: Arrangement) -> Arrangement:
-    """As if it had never been carried out."""
-    plain = Arrangement()
-    return replace(arrangement, **{name: getattr(plain, name) for name in _CHANGED_BY[remedy]})
-
-
 def uses_by_topic(uses: Mapping[MemoryId, Uses], topics: Topics) -> dict[str, Uses]:
-    """How often memories of each topic were used."""
+    """How often the memories of each topic were used."""
     added: dict[str, Uses] = {}
     for id, use in uses.items():
         for topic in dict.fromkeys(topics(id)):
@@ -395,7 +373,7 @@ def uses_by_topic(uses: Mapping[MemoryId, Uses], topics: Topics) -> dict[str, Us
 def arranged_event(
     breach: Breach, effect: Effect, now: float, session: SessionId | None = None
 ) -> Event:
-    """What was done, why, and what it was worth, as it is kept."""
+    """The stored event of a remedy: its reason and effect."""
     detail: dict[str, str | int | float] = {
         "metric": breach.metric,
         "value": round(breach.value, 4),
@@ -411,7 +389,7 @@ def arranged_event(
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """What an action goes by."""
+    """The input of a remedy."""
 
     arrangement: Arrangement
     overview: Overview
@@ -421,7 +399,7 @@ class _Scene:
     items: Sequence[RecalledItem]
 
     def timeline(self, arrangement: Arrangement) -> int:
-        """Tokens of the timeline that a question gets which fits a few of the weightiest topics."""
+        """Tokens of the timeline for a question on a few of the weightiest topics."""
         fitting = [
             each.topic.name
             for each in ranked_topics(self.overview, arrangement, self.now, most=_FITTING)
@@ -436,7 +414,7 @@ class _Scene:
         ).tokens
 
     def memories(self, arrangement: Arrangement) -> int:
-        """Tokens of what was recalled, shown by its age."""
+        """Tokens of the recalled memories, shown by age."""
         memories = [item.memory for item in self.items if item.memory is not None]
         layers: dict[str, Layer] = {
             each.id: layer_of(
@@ -446,8 +424,10 @@ class _Scene:
         }
         return render_memories(self.items, arrangement, layers, max_tokens=MEMORY_TOKENS).tokens
 
-    def judged(self, changed: Arrangement, before: int, after: int, unit: str) -> _Outcome:
-        """The change where it is one for the better."""
+    def accept_if_better(
+        self, changed: Arrangement, before: int, after: int, unit: str
+    ) -> _Outcome:
+        """The change if it is an improvement."""
         if after < before:
             return changed, Effect(before, after, unit)
         return self.arrangement, Effect(before, before, unit, "there is nothing to be gained by it")
@@ -457,8 +437,7 @@ _Outcome = tuple[Arrangement, Effect]
 
 
 def _compress(scene: _Scene) -> _Outcome:
-    """The mildest of ever shorter spans with which less is told. Excerpts only shrink where much is
-    read."""
+    """The mildest shortening of periods that saves tokens. Excerpts shrink only if much is read."""
 
     def cost(arrangement: Arrangement) -> int:
         return scene.timeline(arrangement) + (scene.memories(arrangement) if scene.items else 0)
@@ -469,7 +448,7 @@ def _compress(scene: _Scene) -> _Outcome:
     while after >= before and (tighter := _tighter(shorter, is_much)) != shorter:
         shorter = tighter
         after = cost(shorter)
-    return scene.judged(shorter, before, after, "tokens of what is told")
+    return scene.accept_if_better(shorter, before, after, "tokens of what is told")
 
 
 def _tighter(arrangement: Arrangement, is_much: bool) -> Arrangement:
@@ -484,40 +463,39 @@ def _tighter(arrangement: Arrangement, is_much: bool) -> Arrangement:
 
 
 def _rescore(scene: _Scene) -> _Outcome:
-    """Topics that are shown and never read sink, until a question that names them no longer unfolds
-    them."""
+    """Lower the scores of topics that are shown and never read, until a question that names them no
+    longer unfolds them."""
     judged = {name: uses for name, uses in scene.uses.items() if uses.shown >= _SHOWN_ENOUGH}
     often = sorted(judged, key=lambda name: (-judged[name].shown, name))[:_MOST_SCORES]
     scores = {name: score for name in often if (score := _score(judged[name])) != 1.0}
     unread = [
-        name for name in often if _wanted(judged[name]) <= 0 and name in scene.overview.topics
+        name for name in often if _net_uses(judged[name]) <= 0 and name in scene.overview.topics
     ][:_MEASURED]
 
     def cost(arrangement: Arrangement) -> int:
-        return sum(_told_about(name, arrangement, scene) for name in unread)
+        return sum(_timeline_tokens_of(name, arrangement, scene) for name in unread)
 
     changed = replace(scene.arrangement, scores=scores)
     before, after = cost(scene.arrangement), cost(changed)
     unit = "tokens told of topics that nobody reads"
-    if (
-        after == before and scores != scene.arrangement.scores
-    ):  # what is read again comes back, though that saves nothing
+    # topics that are read again come back, though that saves nothing
+    if after == before and scores != scene.arrangement.scores:
         return changed, Effect(before, after, unit)
-    return scene.judged(changed, before, after, unit)
+    return scene.accept_if_better(changed, before, after, unit)
 
 
 def _score(uses: Uses) -> float:
     return round(
-        min(_MOST_SCORE, max(_LEAST_SCORE, _SHOWN_A_READ * (_wanted(uses) + 1) / uses.shown)), 3
+        min(_MOST_SCORE, max(_LEAST_SCORE, _SHOWN_A_READ * (_net_uses(uses) + 1) / uses.shown)), 3
     )
 
 
-def _wanted(uses: Uses) -> int:
+def _net_uses(uses: Uses) -> int:
     return uses.read + uses.helped - uses.misled
 
 
-def _told_about(name: str, arrangement: Arrangement, scene: _Scene) -> int:
-    """Tokens of the timeline of a topic, where a question by its name gets that far."""
+def _timeline_tokens_of(name: str, arrangement: Arrangement, scene: _Scene) -> int:
+    """Tokens of a topic's timeline, if a question with its name gets that far."""
     shown = shown_as(name, arrangement)
     fitting = fitting_topics(scene.overview, arrangement, scene.now, query=name)
     if all(each.topic.name != shown for each in fitting):
@@ -526,7 +504,7 @@ def _told_about(name: str, arrangement: Arrangement, scene: _Scene) -> int:
 
 
 def _compose(scene: _Scene) -> _Outcome:
-    """The topics that were read one after the other in a task become one."""
+    """Combine the topics that were read one after the other in a task."""
     known = scene.overview.topics
     often = Counter(
         topic for topics in scene.economics.together for topic in topics if topic in known
@@ -534,7 +512,9 @@ def _compose(scene: _Scene) -> _Outcome:
     ranked = sorted(often, key=lambda topic: (-often[topic], topic))
     members: list[str] = []
     for topic in ranked:
-        members.extend(each for each in _with_it(topic, scene.arrangement) if each not in members)
+        members.extend(
+            each for each in _combined_with(topic, scene.arrangement) if each not in members
+        )
     members = members[:_MOST_MEMBERS]
 
     def loads(arrangement: Arrangement) -> int:
@@ -551,20 +531,19 @@ def _compose(scene: _Scene) -> _Outcome:
         changed = replace(
             changed, composites={**dict(kept), " + ".join(sorted(members)): tuple(sorted(members))}
         )
-    return scene.judged(
+    return scene.accept_if_better(
         changed, loads(scene.arrangement), loads(changed), "full loads for the topics of this task"
     )
 
 
-def _with_it(topic: str, arrangement: Arrangement) -> tuple[str, ...]:
-    """A topic, with those that it is one with already."""
+def _combined_with(topic: str, arrangement: Arrangement) -> tuple[str, ...]:
+    """A topic, with those it is combined with already."""
     topic = arrangement.aliases.get(topic, topic)
     return arrangement.composites.get(shown_as(topic, arrangement), (topic,))
 
 
 def _reorganise(scene: _Scene) -> _Outcome:
-    """What nobody touched or read for long leaves the index; what says the same twice stands in it
-    once."""
+    """Drop topics from the index that were not touched or read for long, and merge duplicates."""
     weighty = ranked_topics(
         scene.overview, Arrangement(scores=scene.arrangement.scores), scene.now, most=_CONSIDERED
     )
@@ -580,12 +559,12 @@ def _reorganise(scene: _Scene) -> _Outcome:
     before, after = (
         count(whole_index(scene.overview, each)) for each in (scene.arrangement, changed)
     )
-    return scene.judged(changed, before, after, "tokens of the index of all topics")
+    return scene.accept_if_better(changed, before, after, "tokens of the index of all topics")
 
 
 def _overlapping(topics: Sequence[Topic]) -> dict[str, str]:
-    """Names that differ in an ending or a sign, and topics of the very same memories, under the one
-    with most to say."""
+    """Names that differ in an ending or a sign, and topics of the very same memories, under the
+    largest."""
     by_words = _same(topics, lambda topic: frozenset(term.text for term in terms(topic.name)))
     left = [topic for topic in topics if topic.name not in by_words and topic.count > 1]
     by_content = _same(left, lambda topic: (topic.count, topic.tokens, topic.last, topic.latest))
@@ -607,11 +586,11 @@ def _same(topics: Iterable[Topic], key: Callable[[Topic], object]) -> dict[str, 
 def _split(scene: _Scene) -> _Outcome:
     changed = replace(scene.arrangement, split=True)
     before, after = scene.timeline(scene.arrangement), scene.timeline(changed)
-    return scene.judged(changed, before, after, "tokens of the timeline for a question")
+    return scene.accept_if_better(changed, before, after, "tokens of the timeline for a question")
 
 
 def _bypass(scene: _Scene) -> _Outcome:
-    """A kind of task that was told of memories, and asked for none, is left alone for a day."""
+    """A kind of task that was shown memories and requested none is left alone for a day."""
     economics = scene.economics
     running = {task: until for task, until in scene.arrangement.bypass.items() if until > scene.now}
     spent = Effect(economics.spent, economics.spent, "tokens of such a session")
@@ -627,9 +606,7 @@ def _bypass(scene: _Scene) -> _Outcome:
     )
 
 
-_WORTH_JUDGING = (
-    1000  # tokens: a store that holds less cannot save as much, however well it is shown
-)
+_WORTH_JUDGING = 1000  # tokens: a store that holds less cannot save as much
 
 _REMEDIES: Mapping[Remedy, Callable[[_Scene], _Outcome]] = {
     Remedy.COMPRESS: _compress,
@@ -644,18 +621,18 @@ _REMEDIES: Mapping[Remedy, Callable[[_Scene], _Outcome]] = {
 @dataclass(frozen=True, slots=True)
 class SessionEconomics:
     session: SessionId | None
-    """None for what was asked outside of a conversation."""
+    """None for requests outside of a conversation."""
     time: float
-    """Of the last loading."""
+    """Of the last load."""
     whole: Economics
     tasks: tuple[Economics, ...] = ()
     breaches: tuple[Breach, ...] = ()
     actions: tuple[Event, ...] = ()
-    """What was done about them, each with its effect."""
+    """The remedies applied, each with its effect."""
 
 
 def economics(store: Store, session: SessionId | None = None) -> Sequence[SessionEconomics]:
-    """Of every session in which memories were told, the newest first; or of one."""
+    """Of every session in which memories were shown, the newest first; or of one."""
     loads: dict[SessionId | None, list[Event]] = {}
     actions: dict[SessionId | None, list[Event]] = {}
     for event in store.events(session):
@@ -672,10 +649,10 @@ def settle_up(
     occasion: Occasion,
     now: float,
 ) -> tuple[Event, ...]:
-    """Looks at what a session cost so far; where a limit is crossed, the next ones are shown
-    memories in another way.
+    """Check what a session cost so far; for a breached limit, change how the next ones are shown
+    memories.
 
-    Gives what was done. A breach that was acted upon in this session is not acted upon again.
+    Returns the remedies applied. A remedy is applied once per session.
     """
     events = list(store.events(session))
     loads = [event for event in events if event.name == LOADED]
@@ -690,15 +667,15 @@ def settle_up(
         return ()
     uses = uses_by_topic(store.memory_uses(), _topics(store))
     before = after = arrangement(store)
-    told = []
+    remedies = []
     for breach in breaches:
         after, effect = carry_out(breach, after, overview(), uses, spent, now)
-        told.append(arranged_event(breach, effect, now, session))
+        remedies.append(arranged_event(breach, effect, now, session))
     if after != before:
         rearrange(store, after, now, ", ".join(str(breach.remedy) for breach in breaches))
-    for event in told:
+    for event in remedies:
         store.keep(event).result(KEEP_SECONDS)
-    return tuple(told)
+    return tuple(remedies)
 
 
 def _of(
@@ -711,7 +688,7 @@ def _of(
 
 
 ARRANGEMENT = memory_id(MemoryKind.ARRANGEMENT, "arrangement")
-"""The one record that says how memories are shown in this store."""
+"""The one record that holds how memories are shown in this store."""
 
 
 def arrangement(store: Store) -> Arrangement:
@@ -739,14 +716,12 @@ def rearrange(store: Store, wanted: Arrangement, now: float, why: str) -> None:
         version = replace(first, detail=wanted, time=now, why=why)
     else:
         version = next_version(latest, now, "", why, detail=wanted)
-    with suppress(
-        Conflict
-    ):  # somebody else did as much a moment ago; the next session is judged anew
+    with suppress(Conflict):  # another process was faster; the next session is judged anew
         commit(store, (version,))
 
 
 def _topics(store: Store) -> Topics:
-    """The topics of memories, each read once; none where it was erased since."""
+    """The topics of memories, each read once; none for an erased one."""
 
     @cache
     def topics(id: MemoryId) -> Sequence[str]:

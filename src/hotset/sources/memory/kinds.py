@@ -1,5 +1,4 @@
-"""The kinds of memory: one entry each says what differs between them. And the ids by which memories
-are known.
+"""The kinds of memory and their traits, and the ids of memories.
 
 The detail of each kind is in `nouns.memory.DETAILS`, its form in files in `exchange/items.py`.
 """
@@ -17,39 +16,37 @@ from hotset.errors import BadInput
 from hotset.nouns.memory import DETAILS, MemoryId, MemoryKind, MemoryRecord, Task
 
 RULES, PERSON = "rules", "person"
-"""`Provenance.by` of what was put together without a model, and of what a person put into words."""
+"""`Provenance.by` of memories made by rules without a model, and of those a person wrote."""
 
-_HASH_BYTES = 5  # 40 bits: with 100,000 memories of a kind, 0.005 collisions are to be expected
+_HASH_BYTES = 5  # 40 bits: 0.005 collisions expected among 100,000 memories of a kind
 
 
 @dataclass(frozen=True, slots=True)
 class KindTraits:
-    """What differs between one kind of memory and another."""
+    """What differs between kinds of memory."""
 
     prefix: str
-    """How its ids begin."""
+    """Of its ids."""
     colour: str = ""
-    """Of its ids on a terminal and in a graph; empty for the usual one."""
+    """Of its ids on a terminal and in a graph; empty for the default."""
     weights: Mapping[Task, float] = field(default_factory=dict)
-    """How much each task wants of it, beside the other kinds that have weights."""
+    """How much each task wants of it, relative to other kinds with weights."""
     is_dated: bool = False
-    """Its id says the day; its ending is shown."""
+    """Its id contains the day; its ending is shown."""
     is_advice: bool = False
-    """It waits as a candidate until a person or an outcome vouches for it; few are shown at
-    once."""
+    """A candidate until a person or an outcome vouches for it; few are shown at once."""
     is_warning: bool = False
-    """It is shown first, under a heading of its own, to those who look for a bug."""
+    """Shown first, under its own heading, when debugging."""
     lasts: bool = False
-    """It holds until something replaces it: age never hides it, and one that says the same is
-    merged with it."""
+    """Holds until replaced: age never hides it, and duplicates are merged."""
     settles: bool = False
     """A new one confirms, replaces or contradicts older ones."""
     is_reworded: bool = False
-    """A session that goes on says it anew."""
+    """Written anew when its session goes on."""
     is_free_text: bool = False
-    """It says something in anybody's words; whoever copies a name of it has taken it up."""
+    """Free text; an action that copies a name from it has used it."""
     reminds: bool = False
-    """A prompt is shown it without having asked."""
+    """Shown to a prompt unasked."""
     is_ours: bool = False
     """hotset's own: never listed, recalled, exported or named."""
 
@@ -90,11 +87,11 @@ KINDS: Mapping[MemoryKind, KindTraits] = {
 }
 
 NAMED_KINDS = frozenset(kind for kind, traits in KINDS.items() if not traits.is_ours)
-"""What people and models may name, list and recall."""
+"""Kinds that people and models may name, list and recall."""
 WORDED_KINDS = tuple(
     kind for kind, traits in KINDS.items() if not traits.is_ours and not traits.is_dated
 )
-"""What they may put into words themselves, in the order in which it is offered."""
+"""Kinds that they may write themselves, in the order offered."""
 DEFAULT_KIND = WORDED_KINDS[0]
 ADVICE_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.is_advice)
 LASTING_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.lasts)
@@ -102,18 +99,18 @@ REMINDED_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.remi
 WARNING_KINDS = frozenset(kind for kind, traits in KINDS.items() if traits.is_warning)
 
 PREFIX = "|".join(traits.prefix for traits in KINDS.values())
-"""A pattern for how ids begin."""
+"""A pattern for the prefixes of ids."""
 _KINDS = {traits.prefix: kind for kind, traits in KINDS.items()}
 _ID = re.compile(rf"(?:{PREFIX})-[a-z0-9][a-z0-9-]{{0,60}}")
 
 
 def kinds_of(*details: type) -> frozenset[MemoryKind]:
-    """The kinds that have such a detail."""
+    """The kinds with such a detail."""
     return frozenset(kind for kind, detail in DETAILS.items() if detail in details)
 
 
 def kind_named(name: str) -> MemoryKind:
-    """The kind that a person or a model names. Raises `BadInput`."""
+    """The kind of this name. Raises `BadInput`."""
     every = [kind for kind in MemoryKind if kind in NAMED_KINDS]
     found = next((kind for kind in every if kind == name.strip().lower()), None)
     if found is None:
@@ -122,8 +119,7 @@ def kind_named(name: str) -> MemoryKind:
 
 
 def memory_id(kind: MemoryKind, key: str, created: float = 0.0) -> MemoryId:
-    """The same on any machine; `key` says what the memory is about, as no other one of its kind
-    does."""
+    """The same on any machine; `key` identifies the memory among its kind."""
     hashed = blake2b(
         f"{kind}\0{key}".encode("utf-8", "surrogatepass"), digest_size=_HASH_BYTES
     ).digest()
@@ -133,12 +129,12 @@ def memory_id(kind: MemoryKind, key: str, created: float = 0.0) -> MemoryId:
 
 
 def is_memory_id(text: str) -> bool:
-    """Does it look like one? Ids of other programs (`sem-001`) do, too."""
+    """True if it looks like one. Ids of other programs (`sem-001`) do, too."""
     return _ID.fullmatch(text) is not None
 
 
 def ids_in(text: str) -> list[MemoryId]:
-    """The memories that a text refers to as `[sem-001]`, in their order, each once."""
+    """The memories that a text refers to as `[sem-001]`, in order, each once."""
     return list(
         dict.fromkeys(MemoryId(found) for found in re.findall(rf"\[({_ID.pattern})\]", text))
     )

@@ -1,4 +1,4 @@
-"""The index of topics (about 100 tokens), the timeline (about 500), and unfolding both up to whole
+"""The topic index (about 100 tokens), the timeline (about 500), and unfolding both up to whole
 memories for a question."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hotset.sources.memory.data_lines import (
     RenderedText,
     TimelineLine,
     day,
-    joined,
+    join_lines,
     most_that_fit,
     one_line,
     size,
@@ -44,19 +44,17 @@ if TYPE_CHECKING:
 INDEX_TOKENS = 100
 
 FITS = 0.25
-"""From here on a topic is taken to be what was asked about; one word of a name of two is 0.35 and
-more."""
+"""From here on a topic is taken as asked about; one word of a two-word name scores at least
+0.35."""
 
-_CONSIDERED = 48  # topics that are tried for the room there is; about eight have room
+_CONSIDERED = 48  # topics tried for the room; about eight fit
 _STALE_DAYS = 90.0
 _MOST_NAMED = 1000  # topics with the same word
 _LEAST_SCORE = 0.01
-_OF_NAME, _OF_QUERY = (
-    0.7,
-    0.3,
-)  # a topic whose whole name stands in a long question fits, however much else is asked
+# a topic whose whole name is in a long question fits, however much else is asked
+_OF_NAME, _OF_QUERY = 0.7, 0.3
 _LONGEST_NAME = 60
-_SHORT = 3  # letters: such a word must stand whole
+_SHORT = 3  # letters: such a word must match whole
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -75,14 +73,14 @@ class IndexTopic:
     rank: float
     """Without a question; see `Topic.rank`."""
     score: float = 1.0
-    """What the arrangement makes of it."""
+    """Given by the arrangement."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFit:
     topic: IndexTopic
     fit: float
-    """To what is asked, between 0 and 1."""
+    """To the question, between 0 and 1."""
 
 
 def render_index(
@@ -95,27 +93,26 @@ def render_index(
     max_tokens: int = INDEX_TOKENS,
     how: str = HOW,
 ) -> RenderedText:
-    """A line on what this is, and the best topics that there is room for. The same input gives the
-    same bytes.
+    """A headline and the best topics that fit. Deterministic.
 
-    `relevant` is what a search found out about topics, between 0 and 1; `how` is the sentence that
+    `relevant`: relevance of topics found by a search, between 0 and 1; `how`: the sentence that
     says how to get more.
     """
     head = _head(overview, how, max_tokens) if overview.memories else ""
     if not head:
         return RenderedText()
-    told: dict[str, str] = {}
+    entries: dict[str, str] = {}
     text = head
     for each in ranked_topics(overview, arrangement, now, query=query, relevant=relevant):
-        longer = "; ".join([*told.values(), entry := _entry(each)])
+        longer = "; ".join([*entries.values(), entry := _entry(each)])
         if count(f"{head}\n{longer}") <= max_tokens:
-            told[each.topic.name] = entry
+            entries[each.topic.name] = entry
             text = f"{head}\n{longer}"
-    return RenderedText(text, count(text), tuple(told))
+    return RenderedText(text, count(text), tuple(entries))
 
 
 def whole_index(overview: Overview, arrangement: Arrangement) -> str:
-    """Every topic of the index, as it would be told with room for all."""
+    """All topics of the index, as with unlimited room."""
     return "; ".join(
         sorted(_entry(TopicFit(topic, 0.0)) for topic in shown_topics(overview, arrangement))
     )
@@ -130,10 +127,10 @@ def ranked_topics(
     relevant: Mapping[str, float] | None = None,
     most: int = _CONSIDERED,
 ) -> Sequence[TopicFit]:
-    """Those that fit first, then those with most to say lately."""
+    """Fitting topics first, then those with most recent activity."""
     wanted = terms(query) if query.strip() else ()
     found = relevant or {}
-    named = frozenset(_naming(overview, wanted))
+    named = frozenset(_topics_named_in(overview, wanted))
 
     def fitting(topic: IndexTopic) -> TopicFit:
         by_words = (_fit(name, wanted) for name in topic.members if name in named)
@@ -141,7 +138,7 @@ def ranked_topics(
         return TopicFit(topic, min(1.0, max(*by_words, *by_search) * topic.score))
 
     def rank(each: TopicFit) -> tuple[float, float, str]:
-        # of a clock that goes wrong, or of what was brought from elsewhere
+        # a wrong clock, or imported memories
         ahead = max(0.0, each.topic.last - now)
         return round(each.fit, 6), each.topic.rank - ahead / HALF_LIFE, each.topic.name
 
@@ -157,7 +154,7 @@ def fitting_topics(
     query: str,
     relevant: Mapping[str, float] | None = None,
 ) -> tuple[TopicFit, ...]:
-    """Those that the question is about, the best first."""
+    """The topics the question is about, the best first."""
     ranked = ranked_topics(overview, arrangement, now, query=query, relevant=relevant)
     return tuple(each for each in ranked if each.fit >= FITS)
 
@@ -165,15 +162,14 @@ def fitting_topics(
 def shown_topics(
     overview: Overview, arrangement: Arrangement, names: Iterable[str] | None = None
 ) -> Iterator[IndexTopic]:
-    """Topics of the index, all or these, in no order: alone, or under the name that the arrangement
-    gives to several."""
+    """Topics of the index, all or these, unordered: alone, or grouped by the arrangement."""
     groups = _groups(overview, arrangement)
     within = frozenset(member for members in groups.values() for member in members)
     stale = _stale(overview, arrangement)
     scores = arrangement.scores
     for name, members in groups.items():
         if left := [overview.topics[member] for member in members if member not in stale]:
-            yield _together(name, left, scores)
+            yield _merge_topics(name, left, scores)
     for name in overview.topics if names is None else names:
         if (
             name not in within
@@ -188,7 +184,7 @@ def shown_topics(
 def members_of(
     names: Iterable[str], overview: Overview, arrangement: Arrangement
 ) -> frozenset[str]:
-    """The topics that memories have, behind the names that the index shows."""
+    """The memories' topics behind the names that the index shows."""
     groups = _groups(overview, arrangement)
     return frozenset(member for name in names for member in groups.get(name, (name,)))
 
@@ -202,13 +198,12 @@ def shown_as(topic: str, arrangement: Arrangement) -> str:
 
 
 def stale_since(overview: Overview) -> float:
-    """What was last touched before this, and not read since, may leave the index. Reckoned from the
-    latest memory."""
+    """Topics not touched since this time may leave the index. Relative to the latest memory."""
     return overview.last - _STALE_DAYS * DAY
 
 
 def _stale(overview: Overview, arrangement: Arrangement) -> frozenset[str]:
-    """Without those that came up again since they were put there."""
+    """Stale topics, without those that came up again."""
     since = stale_since(overview)
     return frozenset(
         name
@@ -218,7 +213,7 @@ def _stale(overview: Overview, arrangement: Arrangement) -> frozenset[str]:
 
 
 def _groups(overview: Overview, arrangement: Arrangement) -> dict[str, tuple[str, ...]]:
-    """Names of several topics, with those of them that there are."""
+    """Group names, with their existing members."""
     groups: dict[str, list[str]] = {}
     grouped = [*arrangement.aliases, *arrangement.aliases.values()]
     grouped.extend(member for members in arrangement.composites.values() for member in members)
@@ -228,8 +223,8 @@ def _groups(overview: Overview, arrangement: Arrangement) -> dict[str, tuple[str
     return {name: tuple(members) for name, members in groups.items()}
 
 
-def _together(name: str, topics: Sequence[Topic], scores: Mapping[str, float]) -> IndexTopic:
-    """Topics that count the very same memories count once; what others share is counted twice."""
+def _merge_topics(name: str, topics: Sequence[Topic], scores: Mapping[str, float]) -> IndexTopic:
+    """Topics with the very same memories count once; a partial overlap counts twice."""
     apart = {
         (topic.count, topic.tokens, topic.last, topic.latest): topic for topic in topics
     }.values()
@@ -250,8 +245,8 @@ def _together(name: str, topics: Sequence[Topic], scores: Mapping[str, float]) -
     )
 
 
-def _naming(overview: Overview, wanted: Sequence[Term]) -> Iterator[str]:
-    """Topics in whose names a word of the question stands. One search over all names: there may be
+def _topics_named_in(overview: Overview, wanted: Sequence[Term]) -> Iterator[str]:
+    """Topics with a word of the question in their name. One search over all names: there may be
     20,000."""
     if not wanted:
         return
@@ -267,14 +262,13 @@ def _naming(overview: Overview, wanted: Sequence[Term]) -> Iterator[str]:
 
 
 def _fit(name: str, wanted: Sequence[Term]) -> float:
-    """How much of the name the question says, and a little of how much of the question the name
-    says."""
+    """The share of the name found in the question, and a little of the reverse."""
     words = _WORD.findall(lower_in_place(name))
-    said = [term for term in wanted if any(_means(term, word) for word in words)]
-    if not said:
+    matching = [term for term in wanted if any(_means(term, word) for word in words)]
+    if not matching:
         return 0.0
-    of_name = sum(1 for word in words if any(_means(term, word) for term in said)) / len(words)
-    of_query = sum(term.weight for term in said) / sum(term.weight for term in wanted)
+    of_name = sum(1 for word in words if any(_means(term, word) for term in matching)) / len(words)
+    of_query = sum(term.weight for term in matching) / sum(term.weight for term in wanted)
     return _OF_NAME * of_name + _OF_QUERY * of_query
 
 
@@ -283,7 +277,7 @@ def _means(term: Term, word: str) -> bool:
 
 
 def _head(overview: Overview, how: str, max_tokens: int) -> str:
-    """The longer of two that there is room for; nothing where there is not even that."""
+    """The longest headline that fits; empty if none does."""
     many = (
         f"{overview.memories:,} memor{'y' if overview.memories == 1 else 'ies'}, "
         f"{size(overview.tokens)} tokens"
@@ -297,25 +291,25 @@ def _head(overview: Overview, how: str, max_tokens: int) -> str:
 
 def _entry(each: TopicFit) -> str:
     fit = f" {each.fit:.0%}" if each.fit >= 0.005 else ""
-    name = one_line(each.topic.name, _LONGEST_NAME).replace(";", ",")  # no name says two
+    name = one_line(each.topic.name, _LONGEST_NAME).replace(";", ",")  # `;` separates topics
     return f"{name} {each.topic.count:,}/{size(each.topic.tokens)}{fit}"
 
 
 TIMELINE_TOKENS = 500
 
 SPLIT_TOKENS = 100
-"""Of a timeline that is told topic by topic, for one question."""
+"""Of a timeline split by topic, for one question."""
 
 _OPEN, _DECIDED, _KNOWN, _DONE = "Open", "Decided", "Known", "Done lately"
 _MOST_OPEN = 6
-_MOST_LINES = 60  # that are tried for the room there is: twice as many as 500 tokens hold
+_MOST_LINES = 60  # tried for the room: twice as many as 500 tokens hold
 _MOST_TOPICS = 12
 _ABOUT = 160  # characters of a checkpoint's line
 _UNFINISHED = frozenset({Ending.PARTIAL, Ending.FAILURE})
 
 
 _HeadedLine = tuple[str, TimelineLine]
-"""A line, and the heading under which it stands."""
+"""A line with its heading."""
 
 
 def render_timeline(
@@ -327,11 +321,9 @@ def render_timeline(
     max_tokens: int = TIMELINE_TOKENS,
     how: str = HOW,
 ) -> RenderedText:
-    """The lines that there is room for, of these topics (by the names that the index shows) or of
-    all.
+    """The lines that fit, of these topics (as the index names them) or of all. Deterministic.
 
-    What has no line of its own among the latest is told by its topic's last title. The same input
-    gives the same bytes.
+    A wanted topic without a recent line is represented by its last title.
     """
     wanted = members_of(topics, overview, arrangement)
     lines = (
@@ -344,30 +336,33 @@ def render_timeline(
         return RenderedText()
 
     def render(many: int) -> str:
-        return joined([f"[hotset memory, timeline: {DATA}. {how}]", *_rendered(lines[:many])])
+        return join_lines(
+            [f"[hotset memory, timeline: {DATA}. {how}]", *_lines_under_headings(lines[:many])]
+        )
 
     many = most_that_fit(render, len(lines), max_tokens)
     if many <= 0:
         return RenderedText()
     text = render(many)
-    told = tuple(line for _, line in lines[:many])
-    names = dict.fromkeys(shown_as(topic, arrangement) for line in told for topic in line.topics)
-    shown = {line.id: Layer.TIMELINE for line in told if line.id}
-    return RenderedText(text, count(text), tuple(names), shown, told)
+    shown_lines = tuple(line for _, line in lines[:many])
+    names = dict.fromkeys(
+        shown_as(topic, arrangement) for line in shown_lines for topic in line.topics
+    )
+    shown = {line.id: Layer.TIMELINE for line in shown_lines if line.id}
+    return RenderedText(text, count(text), tuple(names), shown, shown_lines)
 
 
 def _by_sort(
     overview: Overview, arrangement: Arrangement, wanted: frozenset[str]
 ) -> list[_HeadedLine]:
-    """In the order of their worth: what is open, then by turns what was done, what was decided and
-    what is known."""
+    """In order of worth: open items, then alternately actions, decisions and facts."""
     open_ = _open(overview, arrangement, wanted)
     named = frozenset(line.id for _, line in open_)
     done = (line for line in _recent(overview, arrangement) if line.id not in named)
     by_turns = zip_longest(
-        _headed(_DONE, map(_of_action, done), wanted),
-        _headed(_DECIDED, map(_of_fact, overview.decisions), wanted),
-        _headed(_KNOWN, map(_of_fact, overview.known), wanted),
+        _with_heading(_DONE, map(_of_action, done), wanted),
+        _with_heading(_DECIDED, map(_of_fact, overview.decisions), wanted),
+        _with_heading(_KNOWN, map(_of_fact, overview.known), wanted),
     )
     return [*open_, *(each for each in chain.from_iterable(by_turns) if each is not None)]
 
@@ -379,39 +374,40 @@ def _by_topic(
     topics: Sequence[str],
     wanted: frozenset[str],
 ) -> list[_HeadedLine]:
-    """Each line once, under the first of its topics; by turns, so that no topic takes all the
-    room."""
+    """Each line once under its first topic, alternating so that no topic takes all the room."""
     every = _by_sort(overview, arrangement, wanted)
     names = list(topics) or [
         each.topic.name for each in ranked_topics(overview, arrangement, now, most=_MOST_TOPICS)
     ]
-    told: dict[str, list[_HeadedLine]] = {name: [] for name in names}
+    by_name: dict[str, list[_HeadedLine]] = {name: [] for name in names}
     for _, line in every:
         shown = (shown_as(topic, arrangement) for topic in line.topics)
-        if (name := next((name for name in shown if name in told), None)) is not None:
-            told[name].append((name, line))
-    return [each for each in chain.from_iterable(zip_longest(*told.values())) if each is not None]
+        if (name := next((name for name in shown if name in by_name), None)) is not None:
+            by_name[name].append((name, line))
+    return [
+        each for each in chain.from_iterable(zip_longest(*by_name.values())) if each is not None
+    ]
 
 
 def _open(
     overview: Overview, arrangement: Arrangement, wanted: frozenset[str]
 ) -> list[_HeadedLine]:
-    """What each agent last left, and what ended badly with nothing better behind it."""
+    """The last checkpoint of each agent, and failures without a later success."""
     lasts: dict[tuple[str, str], CheckpointLine] = {}
     for point in overview.points:
         lasts.setdefault((point.agent, point.to), point)
     left = (point for point in lasts.values() if point.blockers or point.doing or point.next)
-    unfinished = map(_of_action, _unfinished(overview, arrangement))
+    unfinished = map(_of_action, _unfinished_lines(overview, arrangement))
     return [
-        *_headed(_OPEN, map(_of_point, left), wanted)[:_MOST_OPEN],
-        *_headed(_OPEN, unfinished, wanted)[:_MOST_OPEN],
+        *_with_heading(_OPEN, map(_of_point, left), wanted)[:_MOST_OPEN],
+        *_with_heading(_OPEN, unfinished, wanted)[:_MOST_OPEN],
     ]
 
 
-def _headed(
+def _with_heading(
     heading: str, lines: Iterable[TimelineLine], wanted: frozenset[str]
 ) -> list[_HeadedLine]:
-    """Those that are about the topics that are wanted."""
+    """Lines on the wanted topics, with their heading."""
     fitting = (line for line in lines if not wanted or not wanted.isdisjoint(line.topics))
     return [(heading, line) for line in fitting][:_MOST_LINES]
 
@@ -419,10 +415,10 @@ def _headed(
 def _left_out(
     overview: Overview, wanted: frozenset[str], lines: Sequence[_HeadedLine]
 ) -> Iterator[_HeadedLine]:
-    """The last titles of the topics that were asked for and have no line."""
-    told = frozenset(topic for _, line in lines for topic in line.topics)
+    """The last titles of wanted topics that have no line."""
+    covered = frozenset(topic for _, line in lines for topic in line.topics)
     named = {line.id for _, line in lines}
-    for name in sorted(wanted - told):
+    for name in sorted(wanted - covered):
         topic = overview.topics.get(name)
         if topic is not None and topic.summary and topic.latest not in named:
             named.add(topic.latest)
@@ -431,15 +427,15 @@ def _left_out(
 
 
 def _recent(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
-    """Reckoned from the latest: who comes back after a month finds where it ended."""
+    """Relative to the latest action: after a month's break, the last work is still recent."""
     if not overview.actions:
         return []
     since = max(line.time for line in overview.actions) - arrangement.line_days * DAY
     return [line for line in overview.actions if line.pinned or line.time >= since]
 
 
-def _unfinished(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
-    """Newest first, without what a later success on the same topic settled."""
+def _unfinished_lines(overview: Overview, arrangement: Arrangement) -> list[OverviewLine]:
+    """Newest first, without work that a later success on the same topic settled."""
     settled: set[str] = set()
     left: list[OverviewLine] = []
     for line in sorted(
@@ -453,7 +449,7 @@ def _unfinished(overview: Overview, arrangement: Arrangement) -> list[OverviewLi
 
 
 def _of_fact(line: OverviewLine) -> TimelineLine:
-    """However old: a fact holds until another one replaces it."""
+    """Of any age: a fact holds until another one replaces it."""
     return TimelineLine(f"{day(line.time)} {line.title} [{line.id}]", line.id, line.topics)
 
 
@@ -463,20 +459,20 @@ def _of_action(line: OverviewLine) -> TimelineLine:
 
 
 def _of_point(point: CheckpointLine) -> TimelineLine:
-    said = (
+    parts = (
         ("blocked by", ", ".join(point.blockers)),
         ("doing", point.doing),
         ("next", ", ".join(point.next)),
         ("for", point.to),
     )
-    about = "; ".join(f"{what} {text}" for what, text in said if text)
+    about = "; ".join(f"{what} {text}" for what, text in parts if text)
     return TimelineLine(
         f"{day(point.time)} {one_line(about, _ABOUT)} [{point.id}]", point.id, point.topics
     )
 
 
-def _rendered(lines: Sequence[_HeadedLine]) -> Iterator[str]:
-    """Under their headings, each heading once, in the order in which they first come up."""
+def _lines_under_headings(lines: Sequence[_HeadedLine]) -> Iterator[str]:
+    """Each heading once, in order of first appearance, followed by its lines."""
     for heading in dict.fromkeys(heading for heading, _ in lines):
         yield f"{one_line(heading, _ABOUT)}:"
         yield from (f"- {line.text}" for under, line in lines if under == heading)
@@ -486,8 +482,8 @@ TOP_TOPICS = 2
 """Whose memories are loaded in full."""
 
 BEST = 3
-"""Of what was found, so many are shown in full whatever their topic: on public conversations 10 %
-more of the evidence is then among what is shown in full, for 8 % more tokens."""
+"""The first results are shown in full whatever their topic: on public conversations 10 % more of
+the evidence is then shown in full, for 8 % more tokens."""
 
 MEMORY_TOKENS = 1200
 """Of full memories for one question: ten excerpts."""
@@ -501,7 +497,7 @@ class Load:
     tokens: int
     topics: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
-    """What it shows in full."""
+    """Items it shows in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,11 +516,11 @@ class Disclosure:
     memories: RenderedText = field(default_factory=RenderedText)
     loads: tuple[Load, ...] = ()
     because: str = ""
-    """Why it went no further, or that it went all the way."""
+    """Why it stopped where it did."""
 
     @property
     def text(self) -> str:
-        return joined([self.index.text, self.timeline.text, self.memories.text])
+        return join_lines([self.index.text, self.timeline.text, self.memories.text])
 
 
 def unfold(
@@ -541,13 +537,12 @@ def unfold(
     room: LayerRoom | None = None,
     how: str = HOW,
 ) -> Disclosure:
-    """What there is to say to a question. `find` is asked only when the timeline does not answer
-    it.
+    """Unfold memory for a question, layer by layer. `find` is called only if the timeline does not
+    answer it.
 
-    `beside` gives what else was said where these were found, for the room that they leave.
-    `has_index` says that the index was told before, in the same conversation. A kind of task in
-    which memory did not pay is told nothing (`is_bypassed`); what somebody asks for is found all
-    the same, by asking `find`.
+    `beside` gives neighbours of the found items for the room left. `has_index`: the conversation
+    already holds the index. A task for which memory did not pay gets nothing (`is_bypassed`);
+    explicit requests call `find` directly.
     """
     room = room or LayerRoom()
     if is_bypassed(arrangement, task, now):
@@ -584,17 +579,17 @@ def unfold(
 
 
 def is_answered(query: str, lines: Sequence[TimelineLine], topics: frozenset[str]) -> bool:
-    """Is there a line of a fitting topic that has every telling word of a question, itself or in
-    the names of its topics?
+    """True if one line of a fitting topic has every telling word of the question, in itself or its
+    topics' names.
 
-    Words that stand in several lines are no answer: in a long timeline those of any question do.
+    Words spread over several lines do not count: a long timeline has those of any question.
     """
     wanted = terms(query)
-    said = (
+    texts = (
         " ".join((line.text, *line.topics)) for line in lines if not topics.isdisjoint(line.topics)
     )
     return bool(wanted) and any(
-        sum(1 for _ in first_hits(text, wanted)) == len(wanted) for text in said
+        sum(1 for _ in first_hits(text, wanted)) == len(wanted) for text in texts
     )
 
 
@@ -604,11 +599,10 @@ def top_topics(
     arrangement: Arrangement,
     most: int = TOP_TOPICS,
 ) -> tuple[str, ...]:
-    """By what was found of each, and by the question's own words where those name it."""
+    """The topics of most results, doubled if the question names them."""
     weights: defaultdict[str, float] = defaultdict(float)
-    for rank, item in enumerate(
-        items, 1
-    ):  # by ranks: scores of one recall are no measure for another
+    # by ranks: scores of different recalls are not comparable
+    for rank, item in enumerate(items, 1):
         topics = item.memory.topics if item.memory is not None else ()
         for name in dict.fromkeys(shown_as(topic, arrangement) for topic in topics):
             weights[name] += arrangement.scores.get(name, 1.0) / rank
@@ -632,7 +626,7 @@ def _timeline(
     room: LayerRoom,
     how: str,
 ) -> RenderedText:
-    """None where no topic fits: it would answer nothing."""
+    """The timeline of the fitting topics; empty if none fits."""
     if not fitting:
         return RenderedText()
     topics, tokens = (
@@ -646,8 +640,8 @@ def _timeline(
 def _forms(
     items: Sequence[RecalledItem], layers: Mapping[str, Layer], members: frozenset[str]
 ) -> dict[str, Layer]:
-    """The best, the top topics' and words of a conversation by their own layers; whatever else was
-    found in a short line."""
+    """The best results, the top topics and pages in their own layer; everything else in a short
+    line."""
     own = {
         item.id
         for at, item in enumerate(items)

@@ -1,5 +1,5 @@
-"""Memories for a model and for a person: whole, as an excerpt or in a line, by their age, their use
-and how much they tell."""
+"""Render memories for a model or a person: whole, as an excerpt or in a line, by age, use and how
+much they tell."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from hotset.sources.memory.data_lines import (
     day,
     excerpt,
     group_items,
-    joined,
+    join_lines,
     line,
     line_of,
     name_of,
@@ -66,22 +66,21 @@ if TYPE_CHECKING:
 
 
 RARE = 0.75
-"""From this mass on a memory is shown one form better than its age says: the quarter that tells
-most."""
+"""From this mass on a memory is shown one form better than its age says: the top quarter."""
 
 _BETTER = {Layer.INDEX: Layer.TIMELINE, Layer.TIMELINE: Layer.FULL, Layer.FULL: Layer.FULL}
-_EDGES = 100  # a mass is known to one part in so many
+_EDGES = 100  # resolution of a mass
 
 
 class WordFrequencies(msgspec.Struct, frozen=True):
-    """In how many memories each word stands, and what that makes of them."""
+    """How many memories contain each word, and the distribution of their weights."""
 
     time: float | None = None
-    """When they were counted; None where they are not known."""
+    """When they were counted; None if unknown."""
     memories: int = 0
     words: Mapping[str, int] = {}
     edges: tuple[float, ...] = ()
-    """Weights of memories, each above as many of them as the one before it; ascending."""
+    """Quantiles of the memories' weights, ascending."""
 
 
 def layer_of(
@@ -93,12 +92,11 @@ def layer_of(
     mass: float,
     arrangement: Arrangement,
 ) -> Layer:
-    """A week in full, a month in a line, then among those that its topic counts; one form better
-    where it tells much.
+    """The form a memory is shown in: a week in full, a month in a line, then counted under its
+    topic; one form better if it tells much.
 
-    A memory's age counts from its last use. What another memory or a person refers to, or what was
-    of use, stays a line. So does what holds as long as nothing replaces it (facts, procedures,
-    pitfalls, lessons), whose line says what there is to say.
+    Age counts from the last use. A memory that is referenced or was of use stays a line, as do
+    kinds that hold until replaced (facts, procedures, pitfalls, lessons).
     """
     if memory.pinned:
         return Layer.FULL
@@ -115,8 +113,8 @@ def layer_of(
 
 
 def mass(memory: MemoryRecord, frequencies: WordFrequencies) -> float:
-    """How much it tells: the share of memories, from 0 to 1, whose words are fewer or more common
-    than its own."""
+    """How much a memory tells, from 0 to 1: the share of memories with fewer or more common
+    words."""
     if not frequencies.edges:
         return 0.0
     words, every = sorted(frozenset(topic_words(memory.text))), frequencies.memories
@@ -125,8 +123,8 @@ def mass(memory: MemoryRecord, frequencies: WordFrequencies) -> float:
 
 
 def frequencies(memories: Iterable[MemoryRecord]) -> WordFrequencies:
-    """Of all of them, read once. Takes about a hundred bytes a memory while it works, and a tenth
-    of a kilobyte a word."""
+    """Count the words of all memories in one pass. Needs about 100 bytes a memory and 100 bytes a
+    word."""
     counted: Counter[str] = Counter()
     numbers: dict[str, int] = {}
     read: list[tuple[int, ...]] = []
@@ -146,13 +144,13 @@ def _worth(held_by: int, memories: int) -> float:
 
 
 _FILE = "masses.json"
-_MOST_WORDS = 50_000  # the most common ones; whatever is not among them is rare
-_STANDING = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
+_MOST_WORDS = 50_000  # the most common ones; all others are rare
+_COUNTED = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
 
 
 class TermRarity:
-    """Derived: where the file is lost, nothing is rare until it is made again. Use it from any
-    thread."""
+    """How much memories tell, cached in a file that can be rebuilt; without it nothing is rare.
+    Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _FILE
@@ -164,19 +162,19 @@ class TermRarity:
 
     @property
     def renewed(self) -> float | None:
-        """When they were worked out, in whichever process; None where they are not known."""
+        """When any process last counted them; None if unknown."""
         return self._read().time
 
     def renew(self, store: Store, now: float) -> None:
-        """Reads every episode once."""
-        found = frequencies(store.memories(kinds_of(Episode), _STANDING))
+        """Count the words of all episodes again."""
+        found = frequencies(store.memories(kinds_of(Episode), _COUNTED))
         common = dict(Counter(found.words).most_common(_MOST_WORDS))
         kept = WordFrequencies(now, found.memories, common, found.edges)
         private_folder(self._path.parent)
         write_atomically(self._path, msgspec.json.encode(kept))
 
     def drop(self) -> None:
-        """Something was erased: none of its words may stay."""
+        """Delete the counts: no word of an erased memory may stay."""
         self._path.unlink(missing_ok=True)
 
     def _read(self) -> WordFrequencies:
@@ -192,17 +190,17 @@ class TermRarity:
         return self._known[1]
 
 
-_MOST_ADVICE = 2  # of a kind: more is not followed
-_AS_SHORT = 40  # tokens of a text that is no longer than the line which would stand for it
+_MOST_ADVICE = 2  # of a kind; more is not followed
+_AS_SHORT = 40  # tokens of a text that is no longer than its line
 _SERVED = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
 _AVOID, _FOUND = "Avoid", "Remembered"
 _TITLE = 100  # characters of a line
 _SHORT_TITLE = 40
 _TRIED = 64  # items, best first
-_RESERVED = 0.2  # of the room at most, to name what there is no room to show
+_RESERVED = 0.2  # of the room at most, for the names of what does not fit
 _MODELS_SHARE = 0.15
-"""Of the room, for what models said, where nobody asks for that, and room for one excerpt in any
-case. On public conversations their words are nine tenths of all and hold a fiftieth of the
+"""Share of the room for replies of models unless the question asks for them; one excerpt always
+fits. On public conversations their words are nine tenths of all and hold a fiftieth of the
 evidence; between 0.1 and 0.2 it makes no difference of a point."""
 _MODEL = "assistant"
 _LEAST_ROOM = 16  # tokens: no line is shorter
@@ -228,7 +226,7 @@ _FOR_A_NUMBER = re.compile(
 
 
 def asks_the_model(query: str) -> bool:
-    """Is it about what the model said, rather than what the person did?"""
+    """True if the question is about the model's replies rather than the person's words."""
     return _TO_THE_MODEL.search(query) is not None
 
 
@@ -255,21 +253,21 @@ def render_memories(
     how: str = HOW,
     beside: Iterable[RecalledItem] = (),
 ) -> RenderedText:
-    """The best first, each in the largest form that its layer and the room allow; pitfalls before
-    all else when debugging.
+    """Render the best items first, each in the largest form that its layer and the room allow;
+    pitfalls first when debugging.
 
-    What `layers` does not name is shown in full. What is only a candidate, merged or forgotten is
-    never shown. What was said `beside` the items fills the room that they leave; what models said
-    may take a part of it, the rest of that is named.
+    Items without a layer are shown in full. Candidates, merged and forgotten memories are never
+    shown. Items `beside` them fill the remaining room; replies of models get a limited share of it
+    and the rest are only named.
     """
-    chosen = _chosen(items)
+    chosen = _choose_items(items)
     if task is Task.DEBUGGING:
         chosen.sort(key=lambda each: each.item.kind not in WARNING_KINDS)
     chosen = chosen[:_TRIED]
-    telling = _Renderer(
+    renderer = _Renderer(
         f"[hotset memory: {DATA}. {how}]", max_tokens, is_debugging=task is Task.DEBUGGING
     )
-    telling.will_name(chosen)
+    renderer.reserve_names(chosen)
     models = (
         max_tokens
         if asks_the_model(query)
@@ -278,51 +276,51 @@ def render_memories(
     for at, each in enumerate(chosen):
         forms = _forms(each, arrangement, layers.get(each.item.id, Layer.FULL), query)
         most = models if _is_models(each.item) else max_tokens
-        took = telling.show(each.item, forms, most, is_best=at == 0)
-        models -= took if _is_models(each.item) else 0
+        tokens = renderer.show(each.item, forms, most, is_best=at == 0)
+        models -= tokens if _is_models(each.item) else 0
     for item in new_items(
         islice(beside, _TRIED),
-        [each.item for each in chosen if each.item.id in telling.shown],
+        [each.item for each in chosen if each.item.id in renderer.shown],
         _words,
     ):
-        if telling.left < _LEAST_ROOM:
+        if renderer.tokens_left < _LEAST_ROOM:
             break
         form = (Layer.FULL, _in_full(ItemGroup(item), arrangement, query))
-        took = telling.show(item, [form], models if _is_models(item) else max_tokens)
-        models -= took if _is_models(item) else 0
-    telling.name_the_rest()
+        tokens = renderer.show(item, [form], models if _is_models(item) else max_tokens)
+        models -= tokens if _is_models(item) else 0
+    renderer.name_the_rest()
     names = Counter(
-        topic for each in chosen if each.item.id in telling.shown for topic in _topics(each.item)
+        topic for each in chosen if each.item.id in renderer.shown for topic in _topics(each.item)
     )
-    text = telling.text
-    return RenderedText(text, count(text) if text else 0, tuple(names), telling.shown)
+    text = renderer.text
+    return RenderedText(text, count(text) if text else 0, tuple(names), renderer.shown)
 
 
 class _Renderer:
-    """What is told so far, and the room that is left when what is still to be named has been named.
+    """The lines rendered so far, and the room left after naming the remaining items.
 
-    Lines are counted one by one, each with its end: no token reaches from one line into the next.
+    Lines are counted one by one, each with its newline: no token spans two lines.
     """
 
     def __init__(self, head: str, room: int, *, is_debugging: bool) -> None:
         self._head = head
         self._room = room
         self._is_debugging = is_debugging
-        self._told: list[tuple[str, str]] = []
+        self._lines: list[tuple[str, str]] = []
         self._tokens = _tokens_of(head)
         self._unnamed: dict[str, tuple[RecalledItem, _Form, int]] = {}
         self.shown: dict[str, Layer] = {}
 
     @property
-    def left(self) -> int:
+    def tokens_left(self) -> int:
         reserved = sum(tokens for _, _, tokens in self._unnamed.values())
         return self._room - self._tokens - min(reserved, int(_RESERVED * self._room))
 
     @property
     def text(self) -> str:
-        return _rendered(self._head, self._told) if self._told else ""
+        return _join_under_headings(self._head, self._lines) if self._lines else ""
 
-    def will_name(self, chosen: Iterable[ItemGroup[RecalledItem]]) -> None:
+    def reserve_names(self, chosen: Iterable[ItemGroup[RecalledItem]]) -> None:
         for each in chosen:
             form = _short(each)
             self._unnamed[each.item.id] = (each.item, form, _tokens_of(f"- {form[1]}"))
@@ -330,19 +328,21 @@ class _Renderer:
     def show(
         self, item: RecalledItem, forms: Iterable[_Form], most: int, *, is_best: bool = False
     ) -> int:
-        """In the first form that the room allows, and `most`; otherwise not at all. The tokens that
-        it took.
+        """Show an item in the first form that fits the room and `most`; return the tokens it took,
+        0 if none fits.
 
-        The best one may take what is reserved, too.
+        The best item may use the reserved room, too.
         """
         kept = self._unnamed.pop(item.id, None)
         heading = _AVOID if self._is_debugging and item.kind in WARNING_KINDS else _FOUND
-        first = 0 if any(heading == known for known, _ in self._told) else _tokens_of(f"{heading}:")
-        room = min(most, self._room - self._tokens if is_best else self.left)
+        first = (
+            0 if any(heading == known for known, _ in self._lines) else _tokens_of(f"{heading}:")
+        )
+        room = min(most, self._room - self._tokens if is_best else self.tokens_left)
         for layer, text in forms:
             tokens = first + _tokens_of(f"- {text}")
             if tokens <= room:
-                self._told.append((heading, text))
+                self._lines.append((heading, text))
                 self.shown[item.id] = layer
                 self._tokens += tokens
                 return tokens
@@ -363,8 +363,8 @@ def _is_models(item: RecalledItem) -> bool:
     return item.memory is None and item.speaker == _MODEL
 
 
-def _chosen(items: Sequence[RecalledItem]) -> list[ItemGroup[RecalledItem]]:
-    """Without what may not be shown, what was said before, and more than two pieces of advice of a
+def _choose_items(items: Sequence[RecalledItem]) -> list[ItemGroup[RecalledItem]]:
+    """The items that may be shown, without duplicates and at most two pieces of advice of a
     kind."""
     served = [item for item in items if item.memory is None or item.memory.standing in _SERVED]
     many: Counter[str] = Counter()
@@ -383,7 +383,7 @@ def _words(item: RecalledItem) -> str:
 def _forms(
     each: ItemGroup[RecalledItem], arrangement: Arrangement, layer: Layer, query: str
 ) -> Iterator[_Form]:
-    """From the largest that its layer allows to the smallest."""
+    """The forms of an item, from the largest that its layer allows to the smallest."""
     if layer is Layer.FULL or (layer is Layer.TIMELINE and count(each.item.text) <= _AS_SHORT):
         yield Layer.FULL, _in_full(each, arrangement, query)
     if layer is not Layer.INDEX:
@@ -408,7 +408,7 @@ def _in_full(each: ItemGroup[RecalledItem], arrangement: Arrangement, query: str
     before, behind = f"{_label(each)}: ", f" [{item.id}]"
     tokens = count(text)
     if tokens <= WHOLE:
-        return f"{before}{_indented(text)}{behind}"
+        return f"{before}{_indent(text)}{behind}"
     behind = f" ({size(tokens)} tokens){behind}"
     room = arrangement.excerpt - count(f"- {before}{behind}")
     while room > 0:
@@ -416,7 +416,7 @@ def _in_full(each: ItemGroup[RecalledItem], arrangement: Arrangement, query: str
         over = count(f"- {whole}") - arrangement.excerpt
         if over <= 0:
             return whole
-        room -= over  # what stands side by side can come to a token more than it does apart
+        room -= over  # joined text can take a token more than its parts
     return _line(each)
 
 
@@ -431,25 +431,25 @@ def _line(each: ItemGroup[RecalledItem]) -> str:
 
 
 def _label(each: ItemGroup[RecalledItem]) -> str:
-    """`pitfall 2026-01-05`, and whatever makes it worth less or more."""
+    """`pitfall 2026-01-05`, and notes on its outcome, validity and origin."""
     item, memory = each.item, each.item.memory
-    said = [item.speaker if item.speaker and memory is None else item.kind, day(item.time)]
+    parts = [item.speaker if item.speaker and memory is None else item.kind, day(item.time)]
     if memory is not None:
         if KINDS[memory.kind].is_dated and memory.ending not in _LABEL_WITHOUT:
-            said.append(memory.ending)
+            parts.append(memory.ending)
         if memory.standing is Standing.SUPERSEDED:
-            said.append(f"(replaced{f' {day(memory.valid_until)}' if memory.valid_until else ''})")
+            parts.append(f"(replaced{f' {day(memory.valid_until)}' if memory.valid_until else ''})")
         if memory.trust is Trust.OUTSIDE or (
             isinstance(memory.detail, Episode) and memory.detail.quoted
         ):
-            said.append("(quoted from outside)")
+            parts.append("(quoted from outside)")
     if each.others:
-        said.append(f"({len(each.others) + 1} times)")
-    return " ".join(one_line(part, _TITLE) for part in said if part)
+        parts.append(f"({len(each.others) + 1} times)")
+    return " ".join(one_line(part, _TITLE) for part in parts if part)
 
 
-def _indented(text: str) -> str:
-    """No line of a memory begins as a line of ours does."""
+def _indent(text: str) -> str:
+    """Indent the lines of a memory, so that none looks like one of ours."""
     return "\n  ".join(line.rstrip() for line in text.splitlines() if line.strip())
 
 
@@ -457,12 +457,12 @@ def _topics(item: RecalledItem) -> tuple[str, ...]:
     return item.memory.topics if item.memory is not None else ()
 
 
-def _rendered(head: str, told: Sequence[tuple[str, str]]) -> str:
+def _join_under_headings(head: str, shown: Sequence[tuple[str, str]]) -> str:
     lines = [head]
-    for heading in dict.fromkeys(heading for heading, _ in told):
+    for heading in dict.fromkeys(heading for heading, _ in shown):
         lines.append(f"{heading}:")
-        lines.extend(f"- {text}" for under, text in told if under == heading)
-    return joined(lines)
+        lines.extend(f"- {text}" for under, text in shown if under == heading)
+    return join_lines(lines)
 
 
 _ACTIONS = 20
@@ -475,7 +475,7 @@ _TRUSTED = {
     Trust.OUTSIDE: "its words come from a tool, a file or the web: data, never advice",
 }
 _QUOTED = "quoted from outside; maybe from a tool, a file or a document, not the user"
-_STANDS = {
+_STANDING_NOTES = {
     Standing.ACTIVE: "",
     Standing.CANDIDATE: "an outcome or a person must confirm it (hotset memory confirm)",
     Standing.SUPERSEDED: "another one holds now",
@@ -491,7 +491,7 @@ _FORMS = {
         "brings all of it"
     ),
 }
-_SAID = {
+_RELATION_TEXT = {
     Relation.DERIVED_FROM: ("derived from", "gave rise to"),
     Relation.RELATED_TO: ("related to", "related to"),
     Relation.CONTRADICTS: ("contradicts", "is contradicted by"),
@@ -504,12 +504,12 @@ def memory_heading(memory: MemoryRecord) -> str:
 
 
 def memory_text(memory: MemoryRecord, store: Store) -> str:
-    """All of it, for a model: what it says, what it is linked to, and where it was said."""
-    return "\n".join(_body(memory, store))
+    """The whole memory for a model: its text, details, links and source pages."""
+    return "\n".join(_memory_lines(memory, store))
 
 
 def render_whole(memory: MemoryRecord, store: Store, max_tokens: int) -> RenderedText:
-    """The same, marked as data, within its tokens."""
+    """The whole memory marked as data, cut to `max_tokens`."""
     head, body = memory_heading(memory), memory_text(memory, store)
     text = f"{head}\n{body}"
     if count(text) > max_tokens:
@@ -522,76 +522,76 @@ def render_whole(memory: MemoryRecord, store: Store, max_tokens: int) -> Rendere
 
 
 def explain_memory(shown: MemoryDetails, store: Store) -> tuple[str, ...]:
-    """Sentences for a person."""
+    """Origin, links, use and versions of a memory, in sentences for a person."""
     memory, uses = shown.memory, shown.uses
     source = memory.source
-    said = [f"{_TRUSTED[memory.trust]} (by {source.by}, confidence {memory.confidence:.2f})"]
+    lines = [f"{_TRUSTED[memory.trust]} (by {source.by}, confidence {memory.confidence:.2f})"]
     if source.session:
         agent = f" of {source.agent}" if source.agent else ""
-        said.append(f"it comes from session {source.session}{agent}: hotset show {source.session}")
+        lines.append(f"it comes from session {source.session}{agent}: hotset show {source.session}")
     if source.pages:
         more = f" and {len(source.pages) - _PAGES} more" if len(source.pages) > _PAGES else ""
-        said.append(
+        lines.append(
             f"it stands on pages {', '.join(source.pages[:_PAGES])}{more}: hotset recall PAGE"
         )
     if source.places:
-        said.append(
+        lines.append(
             f"those came from "
             f"{', '.join(one_line(place, _TITLE) for place in source.places[:_PAGES])}"
         )
-    said += [_linked(memory, link, store) for link in shown.links]
-    if _STANDS[memory.standing]:
-        said.append(_STANDS[memory.standing])
-    said.append(
+    lines += [_render_link(memory, link, store) for link in shown.links]
+    if _STANDING_NOTES[memory.standing]:
+        lines.append(_STANDING_NOTES[memory.standing])
+    lines.append(
         f"it was shown {uses.shown}, read {uses.read} and found helpful {uses.helped} times"
     )
-    said.append(_FORMS[shown.layer])
-    said += [
+    lines.append(_FORMS[shown.layer])
+    lines += [
         f"version {each.version}, {_moment(each.time)}: {each.why or 'it was first kept'}"
         for each in shown.versions
     ]
-    return tuple(said)
+    return tuple(lines)
 
 
 _DID = {Relation.SUPERSEDES: "replaced", Relation.CONTRADICTS: "contradicts"}
 
 
 def describe_commit(memory: MemoryRecord, links: Sequence[MemoryLink], begun: float) -> str:
-    """What became of something that was to be remembered, in a sentence; what is older than `begun`
-    was there before."""
-    said = [f"{'kept' if memory.time >= begun else 'known already'} as [{memory.id}]"]
+    """One sentence on what became of a text to remember; a memory older than `begun` was known
+    before."""
+    parts = [f"{'kept' if memory.time >= begun else 'known already'} as [{memory.id}]"]
     for relation, did in _DID.items():
         others = [
             link.to
             for link in links
             if link.of == memory.id and link.relation is relation and link.time >= begun
         ]
-        said += [f"{did} {', '.join(f'[{other}]' for other in others)}"] if others else []
+        parts += [f"{did} {', '.join(f'[{other}]' for other in others)}"] if others else []
     if memory.standing is Standing.CANDIDATE:
-        said.append(f"a person must confirm it: hotset memory confirm {memory.id}")
-    return "; ".join(said)
+        parts.append(f"a person must confirm it: hotset memory confirm {memory.id}")
+    return "; ".join(parts)
 
 
-def _body(memory: MemoryRecord, store: Store) -> Iterator[str]:
-    yield from _theirs(memory.title)
+def _memory_lines(memory: MemoryRecord, store: Store) -> Iterator[str]:
+    yield from _quote_lines(memory.title)
     if memory.text.strip() != memory.title.strip():
-        yield from _theirs(memory.text)
+        yield from _quote_lines(memory.text)
     if memory.trust is Trust.OUTSIDE or (
         isinstance(memory.detail, Episode) and memory.detail.quoted
     ):
         yield f"Note: {_QUOTED}."
     if memory.standing is not Standing.ACTIVE:
-        yield f"Note: {_STANDS[memory.standing]}."
-    # what others worded stands in one line each, behind a word of ours
+        yield f"Note: {_STANDING_NOTES[memory.standing]}."
+    # Each detail is one line behind a word of ours: its text comes from others.
     yield from (one_line(line, _LONGEST) for line in _details(memory))
     for link in store.memory_links(memory.id):
-        yield f"- {_linked(memory, link, store)}"
+        yield f"- {_render_link(memory, link, store)}"
     if memory.source.pages:
         yield f"Said in: {', '.join(memory.source.pages[:_PAGES])}"
 
 
-def _theirs(text: str) -> Iterator[str]:
-    """Set in, as no line of ours is: what it says of itself is not what we say of it."""
+def _quote_lines(text: str) -> Iterator[str]:
+    """Indent text of others, so that none of its lines looks like one of ours."""
     yield from (f"  {line}" if line.strip() else "" for line in as_data(text).splitlines())
 
 
@@ -624,10 +624,10 @@ def _details(memory: MemoryRecord) -> Iterator[str]:
             steps = [step for step in procedure.steps if step not in memory.text]
             yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
         case Pitfall() as pitfall:
-            said = {"Fails": pitfall.what, "Because": pitfall.why, "Instead": pitfall.instead}
+            parts = {"Fails": pitfall.what, "Because": pitfall.why, "Instead": pitfall.instead}
             yield from (
                 f"{name}: {words}"
-                for name, words in said.items()
+                for name, words in parts.items()
                 if words and words not in memory.text
             )
         case Checkpoint() as point:
@@ -640,11 +640,11 @@ def _details(memory: MemoryRecord) -> Iterator[str]:
             yield from (f"{name}: {words}" for name, words in left.items() if words)
 
 
-def _linked(memory: MemoryRecord, link: MemoryLink, store: Store) -> str:
+def _render_link(memory: MemoryRecord, link: MemoryLink, store: Store) -> str:
     other = link.to if link.of == memory.id else link.of
     known = known_memory(store, other)
     title = f" {one_line(known.title, _TITLE)}" if known is not None else ""
-    return f"{_SAID[link.relation][link.of != memory.id]} [{other}]{title}"
+    return f"{_RELATION_TEXT[link.relation][link.of != memory.id]} [{other}]{title}"
 
 
 def _moment(time: float) -> str:

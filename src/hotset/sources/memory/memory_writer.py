@@ -1,5 +1,5 @@
-"""Writes memories (versions, drafts, what a session came to, what people change; earlier versions
-stay), and brings them and pages of talk, with what was said around them, into the index."""
+"""Write memories (versions, drafts, a session's memories, edits by people; earlier versions stay),
+and index them together with the pages of conversations."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ from hotset.sources.memory.kinds import (
     NAMED_KINDS,
     PERSON,
     RULES,
-    is_memory_id,
     is_same,
     kinds_of,
 )
@@ -65,33 +64,32 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 SURE = 0.95
-"""What confidence may grow to by being said again; the rest is a person's to give."""
+"""The most that repetition may raise confidence to; only a person can give more."""
 
 SESSION, AGENT = "session:", "agent:"
-"""Before the name of a session or an agent among the places of a memory that several said."""
+"""Prefixes of further sessions and agents among the places of a memory with several sources."""
 
-STANDS = frozenset({Standing.ACTIVE, Standing.CANDIDATE})
-"""The standings of what was not put aside."""
+NOT_PUT_ASIDE = frozenset({Standing.ACTIVE, Standing.CANDIDATE})
+"""Standings of memories that were not put aside."""
 
 _RANKS = {Trust.OUTSIDE: 0, Trust.AGENT: 1, Trust.OUTCOME: 2, Trust.PERSON: 3}
 _RUN_BYTES = 5
 
 WINDOW = "window"
-"""The kind of an entry that holds a page with those before and behind it."""
+"""The kind of an index entry that holds a page with its neighbours."""
 
 BESIDE = 2
-"""Pages on either side that are part of a window."""
+"""Neighbours of a page on either side of a window."""
 
 FINDABLE = frozenset({Standing.ACTIVE, Standing.SUPERSEDED})
-"""What is forgotten, merged, or not confirmed yet has no entry."""
+"""Forgotten, merged and unconfirmed memories have no index entry."""
 
 
 _OWN = 1000  # characters of the page itself, about one stretch
-_AROUND = 300  # characters of each page beside it: a question, or how an answer begins
-_LONGEST_ENTRY = (
-    6000  # characters of a memory: its begin; the embedder reads the first third of that
-)
-_MOST_SAID = 4000  # characters of prompts that an episode is found by
+_AROUND = 300  # characters of each neighbour: a question, or how an answer begins
+# characters of a memory, from its beginning; the embedder reads the first third
+_LONGEST_ENTRY = 6000
+_LONGEST_PROMPTS = 4000  # characters of prompts that an episode is indexed with
 _PER_PROMPT = 400
 _SPEAKERS = {Kind.PROMPT: "p", Kind.RESPONSE: "r"}
 _KINDS = {letter: kind for kind, letter in _SPEAKERS.items()}
@@ -104,21 +102,23 @@ def next_version(
     return replace(latest, version=latest.version + 1, time=now, run=run, why=why, **changes)
 
 
-def run_name(what: str, *told: object) -> str:
-    """`consolidate-7ha2c0de`: the same for the same work; `what` ends with a dash."""
-    hashed = blake2b(repr(told).encode("utf-8", "surrogatepass"), digest_size=_RUN_BYTES).digest()
+def run_name(what: str, *work: object) -> str:
+    """`consolidate-7ha2c0de`: the same name for the same work; `what` ends with a dash."""
+    hashed = blake2b(repr(work).encode("utf-8", "surrogatepass"), digest_size=_RUN_BYTES).digest()
     return f"{what}{b32encode(hashed).decode().lower()}"
 
 
 def rank(trust: Trust) -> int:
-    """Whose word counts more."""
+    """The order of trust."""
     return _RANKS[trust]
 
 
-def joined(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
-    """`one`, carrying the sources of both. It is surer only where another session said so, too."""
-    source = joined_sources(one.source, other.source)
-    is_news = other.source.session is not None and not heard_in(one.source, other.source.session)
+def join_memories(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
+    """`one` with the sources of both. Only another session makes it surer."""
+    source = join_sources(one.source, other.source)
+    is_news = other.source.session is not None and not is_from_session(
+        one.source, other.source.session
+    )
     surer = 1 - (1 - one.confidence) * (1 - other.confidence) if is_news else one.confidence
     trust = max(one.trust, other.trust, key=rank)
     confidence = max(
@@ -129,7 +129,7 @@ def joined(one: MemoryRecord, other: MemoryRecord) -> MemoryRecord:
     return replace(one, source=source, confidence=confidence, trust=trust)
 
 
-def joined_sources(one: Provenance, other: Provenance) -> Provenance:
+def join_sources(one: Provenance, other: Provenance) -> Provenance:
     also = [f"{SESSION}{other.session}"] if other.session not in (None, one.session) else []
     also += [f"{AGENT}{other.agent}"] if other.agent not in ("", one.agent) else []
     pages = dict.fromkeys((*one.pages, *other.pages))
@@ -137,14 +137,14 @@ def joined_sources(one: Provenance, other: Provenance) -> Provenance:
     return replace(one, pages=tuple(pages), places=tuple(places))
 
 
-def heard_in(source: Provenance, session: str | None) -> bool:
+def is_from_session(source: Provenance, session: str | None) -> bool:
     return session is not None and (
         source.session == session or f"{SESSION}{session}" in source.places
     )
 
 
 def sessions_of(source: Provenance) -> frozenset[str]:
-    """Every session that said it."""
+    """All sessions a memory comes from."""
     others = frozenset(
         place.removeprefix(SESSION) for place in source.places if place.startswith(SESSION)
     )
@@ -152,7 +152,7 @@ def sessions_of(source: Provenance) -> frozenset[str]:
 
 
 def known_memory(store: Store, id: MemoryId) -> MemoryRecord | None:
-    """Its latest version; None where there is none."""
+    """Its latest version; None if there is none."""
     try:
         return store.memory(id)
     except NotFound:
@@ -160,12 +160,12 @@ def known_memory(store: Store, id: MemoryId) -> MemoryRecord | None:
 
 
 def known_memories(store: Store, ids: Iterable[MemoryId]) -> Iterator[MemoryRecord]:
-    """Those of them that are there, as they stand."""
+    """Those that exist, in their latest version."""
     return (memory for id in ids if (memory := known_memory(store, id)) is not None)
 
 
 def known_page(store: Store, id: PageId) -> Page | None:
-    """None where the store lost it: an index may know more than its store."""
+    """None if the store lost it: an index may know more than its store."""
     try:
         return store.page(id)
     except (NotFound, PageDamaged):
@@ -173,7 +173,7 @@ def known_page(store: Store, id: PageId) -> Page | None:
 
 
 def known_content(store: Store, digest: Digest) -> bytes | None:
-    """None where the store lost it."""
+    """None if the store lost it."""
     try:
         return store.content(digest)
     except (NotFound, PageDamaged):
@@ -186,13 +186,12 @@ def commit(
     links: Iterable[MemoryLink] = (),
     uses: Iterable[MemoryUse] = (),
 ) -> None:
-    """One commit, and no return before it is durable. Raises `Conflict` where somebody else changed
-    one of these."""
+    """One durable commit. Raises `Conflict` if another process changed one of these."""
     store.keep(Remembered(tuple(memories), tuple(links), tuple(uses))).result(KEEP_SECONDS)
 
 
 def _retry(attempt: Callable[[], _T]) -> _T:
-    """Try again where somebody else wrote the same memories meanwhile."""
+    """Try again on a `Conflict`."""
     for _ in range(_TRIES - 1):
         with suppress(Conflict):
             return attempt()
@@ -200,22 +199,19 @@ def _retry(attempt: Callable[[], _T]) -> _T:
 
 
 CONSOLIDATE = "consolidate-"
-"""How the names of its runs begin."""
+"""Prefix of its run names."""
 
 KEEP_SECONDS = 30.0
 """How long a write may take."""
 
-_TRIES = 3  # when others write the same memories meanwhile
-_BY_HAND = (
-    "undo-",
-    "restore-",
-)  # work after which a memory stays as it was left: what somebody took back is not done again
+_TRIES = 3  # on conflicts
+_BY_HAND = ("undo-", "restore-")  # runs after which a memory is not changed back automatically
 _DRAWN = (Relation.DERIVED_FROM, Relation.RELATED_TO)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A memory as it should be, and what it hangs on."""
+    """A memory as it should be, and its links."""
 
     memory: MemoryRecord
     derived_from: tuple[MemoryId, ...] = ()
@@ -223,12 +219,12 @@ class Draft:
 
 
 def is_derived(memory: MemoryRecord) -> bool:
-    """Was it drawn from other memories, and from nothing else?"""
+    """True if it was derived from other memories only."""
     return memory.source.by == RULES and memory.source.session is None and not memory.source.pages
 
 
 def is_by_hand(memory: MemoryRecord) -> bool:
-    """Did somebody take back, or bring back, what was done to it?"""
+    """True if its last change was an undo or a restore."""
     return memory.run.startswith(_BY_HAND)
 
 
@@ -239,7 +235,7 @@ def batched(items: Iterable[_T], many: int) -> Iterator[list[_T]]:
 
 
 class DraftWriter:
-    """One run's way into the store: each call of `write` and `keep` is one commit."""
+    """The writes of one run: each call of `write` and `keep` is one commit."""
 
     def __init__(self, store: Store, now: float, run: str) -> None:
         self._store, self._now, self._run = store, now, run
@@ -247,7 +243,7 @@ class DraftWriter:
         """That were written."""
 
     def write(self, drafts: Sequence[Draft]) -> int:
-        """Gives the number of memories that are new or other than they were."""
+        """Write what differs; return the number of memories that are new or changed."""
 
         def attempt() -> int:
             news = [news for draft in drafts if (news := self._news(draft)) is not None]
@@ -258,8 +254,7 @@ class DraftWriter:
         return _retry(attempt)
 
     def keep(self, memories: Sequence[MemoryRecord], links: Sequence[MemoryLink]) -> bool:
-        """Whether it was written: not where somebody else changed one of these meanwhile. The next
-        run looks at it again."""
+        """False if another process changed one of these. The next run looks at it again."""
         try:
             self._put(memories, links)
         except Conflict:
@@ -267,8 +262,7 @@ class DraftWriter:
         return bool(memories or links)
 
     def retire(self, kinds: frozenset[MemoryKind], wanted: set[MemoryId], many: int) -> None:
-        """What was drawn from memories that no longer agree holds no longer; `wanted` is all that
-        still does."""
+        """Supersede derived memories that are not `wanted`: their origins no longer agree."""
         why = "what it was drawn from no longer agrees"
         stale = (
             next_version(
@@ -284,7 +278,7 @@ class DraftWriter:
             self.keep(some, ())
 
     def _news(self, draft: Draft) -> tuple[MemoryRecord | None, list[MemoryLink]] | None:
-        """What differs from what is there; None where somebody had the last word."""
+        """What differs from the store; None if a person or another rule decided last."""
         made = replace(
             draft.memory, time=self._now, run=self._run, why="drawn from what memories share"
         )
@@ -292,7 +286,7 @@ class DraftWriter:
         if latest is None:
             return made, self._new_links(draft)
         retired = latest.standing is Standing.SUPERSEDED and latest.run.startswith(CONSOLIDATE)
-        if not is_derived(latest) or not (latest.standing in STANDS or retired):
+        if not is_derived(latest) or not (latest.standing in NOT_PUT_ASIDE or retired):
             return None
         made = replace(made, version=latest.version + 1, pinned=latest.pinned, why="more is known")
         if is_same(made, latest):
@@ -304,7 +298,7 @@ class DraftWriter:
         return made, self._new_links(draft)
 
     def _new_links(self, draft: Draft) -> list[MemoryLink]:
-        """Those that are missing, and an end to those that hold no longer."""
+        """Missing links, and an end to outdated ones."""
         id = draft.memory.id
         wanted = {(to, Relation.DERIVED_FROM) for to in draft.derived_from} | {
             (to, Relation.RELATED_TO) for to in draft.related_to
@@ -328,26 +322,26 @@ class DraftWriter:
 _FOUND = 10
 _SECONDS = 0.5
 _TAIL = 200
-"""Versions beyond what the index has that are looked at."""
+"""Versions that are not indexed yet and are looked at."""
 
-_STANDING = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
+_COMPARED = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
 
 
 def near(store: Store, index: Index | None, memory: MemoryRecord) -> Sequence[MemoryRecord]:
-    """Of the same kind, the nearest first; never the memory itself."""
+    """Memories of the same kind, the nearest first, without the memory itself."""
     found = (
-        _by_words(store.memories(frozenset({memory.kind}), _STANDING), memory)
+        _by_words(store.memories(frozenset({memory.kind}), _COMPARED), memory)
         if index is None
-        else [*_by_words(_tail(store, index), memory), *_indexed(store, index, memory)]
+        else [*_by_words(_tail(store, index), memory), *_find_in_index(store, index, memory)]
     )
     return list(
         {
-            each.id: each for each in found if each.id != memory.id and each.standing in _STANDING
+            each.id: each for each in found if each.id != memory.id and each.standing in _COMPARED
         }.values()
     )[: 2 * _FOUND]
 
 
-def _indexed(store: Store, index: Index, memory: MemoryRecord) -> Iterator[MemoryRecord]:
+def _find_in_index(store: Store, index: Index, memory: MemoryRecord) -> Iterator[MemoryRecord]:
     only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset({str(memory.kind)}))
     words = f"{memory.title} {memory.text}"[:1000].replace('"', " ")
     hits = index.search(Query(words, only, _FOUND, _SECONDS)).hits
@@ -355,8 +349,7 @@ def _indexed(store: Store, index: Index, memory: MemoryRecord) -> Iterator[Memor
 
 
 def _tail(store: Store, index: Index) -> Iterator[MemoryRecord]:
-    """What was kept a moment ago and is not indexed yet, as it stands now; nothing where an index
-    cannot even say that."""
+    """Memories that are not indexed yet, in their latest version; none if the index cannot tell."""
     with suppress(HotsetError, OSError):
         latest = {
             each.id: each for _, each in store.memories_after(memories_indexed(store, index), _TAIL)
@@ -380,28 +373,28 @@ def _words(memory: MemoryRecord) -> frozenset[str]:
 
 
 Similar = Callable[[MemoryRecord], Sequence[MemoryRecord]]
-"""Memories that speak of the same, the nearest first."""
+"""Memories on the same topic, the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommit:
     versions: tuple[MemoryRecord, ...] = ()
-    """What was written."""
+    """The versions written."""
     absorbed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
-    """What says no more than another that was there, and which."""
+    """Memories that add nothing to an existing one, and which."""
 
 
 def remember_session(
     store: Store, session: SessionId, now: float, similar: Similar
 ) -> MemoryCommit:
-    """What a session came to, as far as it went. Said again, it writes nothing."""
+    """Store the memories of a session so far. Idempotent."""
     from hotset.sources.memory.encode.encoder import encode_session  # noqa: PLC0415 - a tenth of a second that no start pays
     from hotset.sources.memory.encode.session import read_session  # noqa: PLC0415
 
     material = read_session(store, session, now)
     encoded = encode_session(material)
     made = keep_memories(store, encoded.memories, encoded.links, now, similar)
-    _leave_behind(store, session, encoded.memories, now)
+    _supersede_ledgers(store, session, encoded.memories, now)
     _count_useful(store, material, encoded.memories, now)
     return made
 
@@ -413,7 +406,7 @@ def keep_memories(
     now: float,
     similar: Similar,
 ) -> MemoryCommit:
-    """Keeps what is new about these, with all that it means for older ones, in one commit."""
+    """Store what is new in these, with its consequences for older ones, in one commit."""
     from hotset.sources.memory.supersede import settle  # noqa: PLC0415 - as above
 
     given = tuple(links)
@@ -436,44 +429,43 @@ def keep_memories(
     return _retry(attempt)
 
 
-def _leave_behind(
+def _supersede_ledgers(
     store: Store, session: SessionId, made: Sequence[MemoryRecord], now: float
 ) -> None:
-    """Ledgers of work that this session went on with, or that came to its end in it."""
+    """Supersede ledgers of work that this session continued or finished."""
     from hotset.sources.memory.supersede import overtaken_ledgers  # noqa: PLC0415 - as above
 
     versions, links = overtaken_ledgers(
         store.memories(kinds_of(Checkpoint), frozenset({Standing.ACTIVE})), session, made, now
     )
     if versions:
-        with suppress(Conflict):  # somebody else decided about it meanwhile
+        with suppress(Conflict):  # another process decided about it meanwhile
             commit(store, versions, links)
 
 
 def _count_useful(
     store: Store, material: Material, made: Sequence[MemoryRecord], now: float
 ) -> None:
-    """Which of the memories that the session was told helped or misled it, by what it did then."""
-    from hotset.sources.memory.usefulness import judge_memories, told_in, verdict_deposits  # noqa: PLC0415 - as above
+    """Record which of the memories shown in the session helped or misled it."""
+    from hotset.sources.memory.usefulness import judge_memories, shown_memories, verdict_deposits  # noqa: PLC0415 - as above
 
     session = material.session.id
     events = list(store.events(session))
-    told = [
+    shown = [
         (memory, turn)
-        for id, turn in told_in(events).items()
+        for id, turn in shown_memories(events).items()
         if (memory := known_memory(store, id)) is not None
     ]
     episodes = [each for each in made if isinstance(each.detail, Episode)]
-    uses, why = verdict_deposits(judge_memories(material, episodes, told), session, events, now)
-    for event in why:  # first: what is counted twice would be worse than what is not
+    uses, why = verdict_deposits(judge_memories(material, episodes, shown), session, events, now)
+    for event in why:  # first: counting twice would be worse than not at all
         store.keep(event).result(KEEP_SECONDS)
     if uses:
         commit(store, uses=uses)
 
 
 def _version(made: MemoryRecord, store: Store, now: float) -> MemoryRecord | None:
-    """The version to be written; None where nothing is new, or where somebody has had the last
-    word."""
+    """The version to write; None if nothing is new, or a person decided last."""
     versions = store.memory_versions(made.id)
     if not versions:
         return replace(made, version=1, time=now)
@@ -488,14 +480,14 @@ def _version(made: MemoryRecord, store: Store, now: float) -> MemoryRecord | Non
         if isinstance(made.detail, Episode):
             kept = replace(kept, standing=latest.standing, valid_until=latest.valid_until)
         return next_version(kept, now, "", "its session went on")
-    again = joined(latest, made)
+    again = join_memories(latest, made)
     if latest.standing is Standing.CANDIDATE and made.standing is Standing.ACTIVE:
         again = replace(again, standing=made.standing, trust=made.trust)  # an outcome confirms it
     return None if is_same(again, latest) else next_version(again, now, "", "it came up again")
 
 
 def _bare(memory: MemoryRecord) -> MemoryRecord:
-    """Without what others decide about it."""
+    """Without what is decided elsewhere: pin, standing and validity."""
     return replace(memory, pinned=False, standing=Standing.ACTIVE, valid_until=None)
 
 
@@ -514,8 +506,7 @@ def _new_links(links: Iterable[MemoryLink], store: Store, now: float) -> tuple[M
 
 
 _LONGEST = 20_000
-"""Characters of a memory. More is a document: it belongs into a file, and a memory may say
-which."""
+"""Characters of a memory. More is a document: it belongs in a file that a memory may name."""
 
 _BEGINNING = re.compile(r"[a-z]+-[a-z0-9-]{0,80}")
 _LONGEST_ID = 90
@@ -525,8 +516,8 @@ _NAMED = 6
 
 
 def find_memory(store: Store, id: str) -> MemoryRecord:
-    """The memory by its id, or by a beginning of it. Raises `NotFound`, and `BadInput` where
-    several begin so."""
+    """The memory with this id or unique prefix of it. Raises `NotFound`, and `BadInput` for an
+    ambiguous prefix."""
     found: Sequence[MemoryId] = ()
     if _BEGINNING.fullmatch(id):
         if (exact := known_memory(store, MemoryId(id))) is not None:
@@ -542,7 +533,7 @@ def find_memory(store: Store, id: str) -> MemoryRecord:
 
 
 def _beginning_alike(store: Store, id: str) -> Sequence[MemoryId]:
-    """The ids of memories that begin as much like it as any do."""
+    """The ids that share the longest prefix with it."""
     beginnings = (id[:end] for end in range(min(len(id), _LONGEST_ID) - 1, 3, -1))
     return next(
         filter(
@@ -555,7 +546,7 @@ def _beginning_alike(store: Store, id: str) -> Sequence[MemoryId]:
 def change_memory(
     store: Store, id: str, change: Callable[[MemoryRecord], MemoryRecord], why: str
 ) -> MemoryRecord:
-    """A new version, by a person; the same one where nothing changes."""
+    """A new version by a person; the latest one if nothing changes."""
 
     def attempt() -> MemoryRecord:
         latest = find_memory(store, id)
@@ -580,7 +571,7 @@ def edit_memory(
     confidence: float | None = None,
     pinned: bool | None = None,
 ) -> MemoryRecord:
-    """Raises `BadInput` for what cannot be, and changes nothing then."""
+    """Raises `BadInput` for invalid values, and changes nothing then."""
     if confidence is not None and not 0.0 <= confidence <= 1.0:
         raise BadInput(f"confidence is from 0 to 1, not {confidence:g}")
 
@@ -590,7 +581,7 @@ def edit_memory(
         return replace(
             latest,
             text=words,
-            title=_titled(latest, words) if title is None else one_line(title),
+            title=_title_for(latest, words) if title is None else one_line(title),
             tokens=latest.tokens
             if text is None
             else tokens.count(words.encode("utf-8", "replace")),
@@ -605,9 +596,9 @@ def edit_memory(
     return change_memory(store, id, change, "a person corrected it")
 
 
-def _titled(before: MemoryRecord, words: str) -> str:
-    """A title that was the beginning of the text goes with it: a list must not say what somebody
-    corrected."""
+def _title_for(before: MemoryRecord, words: str) -> str:
+    """Derive the title again if it was the beginning of the old text: lists must show the
+    correction."""
     begins = before.title.rstrip("…").rstrip(".")
     if not before.text.startswith(begins) or words.startswith(begins):
         return before.title
@@ -615,7 +606,7 @@ def _titled(before: MemoryRecord, words: str) -> str:
 
 
 def checked_text(text: str) -> str:
-    """What may be kept of somebody's words: without secrets, and not a book."""
+    """The text to store, without secrets. Raises `BadInput` if it is empty or too long."""
     sealed = seal(text.strip()).text
     if not sealed:
         raise BadInput("nothing to remember: the text is empty")
@@ -628,7 +619,7 @@ def checked_text(text: str) -> str:
 
 
 def sealed_detail(value: Any) -> Any:
-    """The same of what belongs to a kind alone: not one of its words is a secret."""
+    """The details of a kind without secrets."""
     match value:
         case Enum():
             return value
@@ -658,17 +649,16 @@ _CHUNK = 1000
 
 class _Progress(msgspec.Struct):
     number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
-    """Of the last page that was looked at."""
+    """Of the last page read."""
     sessions: dict[str, float] = {}
-    """When something was last said in each session that waits."""
+    """Time of the last page of each waiting session."""
 
 
 class PendingSessions:
-    """Sessions with something in them that was not made into memories yet.
+    """Sessions with pages that were not made into memories yet.
 
-    Derived from the store's pages: where the note is lost, every session waits again, and nothing
-    is written twice. Each process has its own; they may disagree, as what is done twice changes
-    nothing. Safe to use from several threads.
+    Derived from the store's pages: if the note is lost, every session waits again, and nothing is
+    written twice. Processes may disagree, as repeated work changes nothing. Thread-safe.
     """
 
     def __init__(self, store: Callable[[], Store], old_file: Path) -> None:
@@ -677,7 +667,7 @@ class PendingSessions:
         self._loaded: _Progress | None = None
 
     def look(self, store: Store, most: int = 1 << 62) -> bool:
-        """Takes in the pages that are new. False where there are more than `most` of them."""
+        """Read new pages. False if there are more than `most`."""
         with self._lock:
             progress = self._read()
             if progress.number and not store.pages_after(
@@ -694,7 +684,7 @@ class PendingSessions:
             return most > 0
 
     def ready(self, before: float) -> list[SessionId]:
-        """The sessions in which nothing was said since, the oldest first."""
+        """Sessions without pages since `before`, the oldest first."""
         with self._lock:
             waiting = sorted(
                 (time, id) for id, time in self._read().sessions.items() if time <= before
@@ -706,14 +696,14 @@ class PendingSessions:
         with self._lock:
             return len(self._read().sessions)
 
-    def done(self, session: SessionId, said: float) -> None:
-        """It was made into memories, as far as it went when its last page had come at that time."""
+    def done(self, session: SessionId, last_page: float) -> None:
+        """The session was made into memories up to its page of that time."""
         with self._lock:
             sessions = self._read().sessions
-            if sessions.get(session, 0.0) <= said:
+            if sessions.get(session, 0.0) <= last_page:
                 sessions.pop(session, None)
 
-    def last_said(self, session: SessionId) -> float:
+    def last_page_time(self, session: SessionId) -> float:
         with self._lock:
             return self._read().sessions.get(session, 0.0)
 
@@ -733,12 +723,14 @@ def is_found(memory: MemoryRecord) -> bool:
     return memory.standing in FINDABLE and memory.kind in NAMED_KINDS
 
 
-def entry_of(memory: MemoryRecord, said: Sequence[str] = ()) -> Entry:
-    """`said` are an episode's prompts, sealed: whoever looks for it remembers the words of the day,
-    not ours."""
-    prompts = "\n".join(text[:_PER_PROMPT] for text in said)[:_MOST_SAID]
+def entry_of(memory: MemoryRecord, prompts: Sequence[str] = ()) -> Entry:
+    """The index entry of a memory. `prompts`: an episode's prompts, sealed; people search by those
+    words."""
+    prompt_text = "\n".join(text[:_PER_PROMPT] for text in prompts)[:_LONGEST_PROMPTS]
     text = "\n".join(
-        part for part in (memory.text[:_LONGEST_ENTRY], ", ".join(memory.topics), prompts) if part
+        part
+        for part in (memory.text[:_LONGEST_ENTRY], ", ".join(memory.topics), prompt_text)
+        if part
     )
     return Entry(
         id=EntryId(f"memory-{memory.id}"),
@@ -754,12 +746,12 @@ def entry_of(memory: MemoryRecord, said: Sequence[str] = ()) -> Entry:
 
 
 def is_talk(page: Page) -> bool:
-    """Somebody's own words: what a person or a model said, and no result of a tool."""
+    """True for a prompt or a reply, not for a tool's result."""
     return page.kind in _SPEAKERS
 
 
 def window_of(page: Page, text: str, before: Sequence[str], behind: Sequence[str]) -> Entry:
-    """A page with the last ones before it and the first ones behind it; all texts are sealed."""
+    """The index entry of a page with its neighbours; all texts are sealed."""
     around = [*before[-BESIDE:], *behind[:BESIDE]]
     at = len(before[-BESIDE:])
     parts = [each[:_AROUND] for each in around]
@@ -777,41 +769,36 @@ def window_of(page: Page, text: str, before: Sequence[str], behind: Sequence[str
     )
 
 
-def said_by(entry: Entry) -> Kind:
-    """Whose words are in the middle of a window."""
+def window_speaker(entry: Entry) -> Kind:
+    """The kind of the page in the middle of a window."""
     return _KINDS[entry.id[-1]]
 
 
 MEMORIES = "memories-1"
 TALK = "talk-1"
-"""Watermarks. With another number everything is read again: to be changed with how entries are
-made."""
+"""Watermarks. Change the number when entries change: everything is then indexed again."""
 
 _MEMORIES_AT_ONCE = 256  # versions a commit
 _PAGES_AT_ONCE = 64
 _TAG_BITS = 16
-_FAR_BACK = (
-    64  # pages that are looked through for what was said before: results of tools stand between
-)
-_MOST_KNOWN = 4096  # pages and texts that are remembered while following
-_LONGEST_PAGE = (
-    16 * 1024
-)  # characters of a page that are sealed for a window, which holds the first thousand
-_MOST_PROMPTS = 24  # of an episode that are read: it is found by the first few thousand characters
+_FAR_BACK = 64  # pages searched for earlier prompts and replies: tool results are in between
+_MOST_KNOWN = 4096  # pages and texts cached while indexing
+# characters of a page that are sealed for a window, which holds the first thousand
+_LONGEST_PAGE = 16 * 1024
+_MOST_PROMPTS = 24  # of an episode; only the first few thousand characters are indexed
 
 
 _Entries = Callable[[Sequence[tuple[int, Any]]], Iterable[Entry]]
-"""The entries of a batch of versions, or of pages."""
+"""The entries of a batch of versions or pages."""
 
 
 def follow_memories(
     store: Store, index: Index, until: float, clock: Callable[[], float] = time.monotonic
 ) -> int:
-    """Brings the index up to the store, or as far as there is time, and a batch of each at least.
+    """Update the index from the store, as far as time allows but at least one batch of each.
 
-    Gives the number of versions and pages that it came by. Done twice, or by two processes at once,
-    it makes the same index. Raises a `HotsetError` where the store cannot be read or the index not
-    be written.
+    Returns the number of versions and pages processed. Idempotent, also across processes. Raises a
+    `HotsetError` if the store cannot be read or the index not be written.
     """
     line = _Line(store)
     followed: tuple[tuple[str, int, _Entries], ...] = (
@@ -820,7 +807,7 @@ def follow_memories(
     )
     passed = 0
     for mark, most, entries in followed:
-        at = _reached(store, index, mark)
+        at = _indexed_number(store, index, mark)
         while batch := _after(store, mark, at, most):
             at = batch[-1][0]
             index.add(entries(batch), _watermark(mark, *batch[-1]))
@@ -831,20 +818,8 @@ def follow_memories(
 
 
 def memories_indexed(store: Store, index: Index) -> int:
-    """The number of the last version that the index came by: those behind it are not found yet."""
-    return _reached(store, index, MEMORIES)
-
-
-def drop_erased(store: Store, index: Index) -> int:
-    """Takes out what was erased from the store, and how many memories that were. Reads all of them:
-    for after an erasure."""
-    there = {memory.id for memory in store.memories()}
-    gone = [
-        whole for whole in index.wholes(Sort.MEMORY) if is_memory_id(whole) and whole not in there
-    ]
-    if gone:
-        index.remove(gone)
-    return len(gone)
+    """The number of the last indexed version."""
+    return _indexed_number(store, index, MEMORIES)
 
 
 def _after(store: Store, mark: str, number: int, most: int) -> Sequence[tuple[int, Any]]:
@@ -852,9 +827,8 @@ def _after(store: Store, mark: str, number: int, most: int) -> Sequence[tuple[in
     return (store.memories_after if mark == MEMORIES else store.pages_after)(number, most)
 
 
-def _reached(store: Store, index: Index, mark: str) -> int:
-    """0 where what it stood at is not there any more: another store, or one from which something
-    was erased."""
+def _indexed_number(store: Store, index: Index, mark: str) -> int:
+    """The indexed number; 0 if that item is gone: another store, or an erasure."""
     known = index.watermark(mark)
     number = known >> _TAG_BITS
     there = _after(store, mark, number - 1, 1) if number else ()
@@ -870,8 +844,8 @@ def _watermark(mark: str, number: int, last: MemoryRecord | Page) -> Watermark:
 def _memory_entries(
     store: Store, index: Index, batch: Sequence[tuple[int, MemoryRecord]]
 ) -> Iterator[Entry]:
-    """Whichever version came by, the latest is written: two processes that follow write the same.
-    What is no longer found is taken out."""
+    """Entries of the latest versions, so that several processes write the same. Removes what may no
+    longer be found."""
     latest = known_memories(store, dict.fromkeys(memory.id for _, memory in batch))
     shown = [memory for memory in latest if is_found(memory)]
     hidden = {memory.id for _, memory in batch} - {memory.id for memory in shown}
@@ -881,7 +855,7 @@ def _memory_entries(
 
 
 def _prompts(store: Store, memory: MemoryRecord) -> Iterator[str]:
-    """What people said in an episode."""
+    """The prompts of an episode."""
     if not isinstance(memory.detail, Episode) or memory.source.session is None:
         return
     where = Where(
@@ -912,7 +886,7 @@ def _window_entries(line: _Line, batch: Sequence[tuple[int, Page]]) -> Iterable[
 
 
 def _windows(line: Sequence[tuple[Page, str]]) -> Iterator[Entry]:
-    """Of the last one, and of those that now have it behind them."""
+    """Windows of the last page, and of those that now have it as a neighbour."""
     texts = [text for _, text in line]
     for at in range(max(0, len(line) - 1 - BESIDE), len(line)):
         if texts[at].strip():
@@ -920,8 +894,8 @@ def _windows(line: Sequence[tuple[Page, str]]) -> Iterator[Entry]:
 
 
 class _Line:
-    """What was said before a page, in its own line. Pages come by in their order, so most are
-    remembered."""
+    """The prompts and replies before a page on its own branch. Pages come in order, so most are
+    cached."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -932,7 +906,7 @@ class _Line:
         self._pages.put(page.id, page)
 
     def upto(self, page: Page) -> list[tuple[Page, str]]:
-        """The page and as many before it as the windows in which it stands need."""
+        """The page and as many before it as the windows that contain it need."""
         line = [(page, self._text(page))]
         at = page
         for _ in range(_FAR_BACK):

@@ -1,9 +1,8 @@
-"""What is remembered, at a glance: topics with their sizes, and the lines of a timeline. Derived
-from the store, never the truth.
+"""Overview of all memories: topics with their sizes, and the lines of a timeline. Derived from the
+store.
 
-It is folded from the versions of memories in the order in which they were kept. A new version first
-takes back what the one before it counted; that one is read from the store, so that nothing has to
-be held of each memory.
+It is folded from the versions of memories in order. A new version first subtracts the one before
+it, which is read from the store, so that no state per memory is needed.
 """
 
 from __future__ import annotations
@@ -30,46 +29,41 @@ from hotset.sources.memory.kinds import KINDS, NAMED_KINDS
 from hotset.store.port import Store
 
 HALF_LIFE = 30 * DAY
-"""In which a topic that nobody touches comes to count half."""
+"""In which an untouched topic comes to count half."""
 
 FORMAT = 5
-"""Another number when the same memories give another overview: what was kept is folded anew
-then."""
+"""Change it when the same memories give another overview: the file is then rebuilt."""
 
-_AT_ONCE = 512  # versions that are read at a time
-# of each sort: forty times what a timeline shows, so that one of a single topic finds its own among
-# them
+_AT_ONCE = 512  # versions read at a time
+# of each sort: forty times what a timeline shows, so that a single topic has lines among them
 _MOST_LINES = 512
-_SPARE = 4  # so many times that may gather before the rest is dropped
-_MOST_HEAVY = (
-    512  # topics: fifty times what an index shows, for all that an arrangement may leave out
-)
+_SPARE = 4  # so many times more may gather before the rest is dropped
+# topics: fifty times what an index shows, for all that an arrangement may leave out
+_MOST_HEAVY = 512
 _TITLE = 100  # characters
 _SUMMARY = 60
 _QUOTED_GOAL = "a task in words from outside"
-_MOST_TOLD = 3  # steps ahead and blockers of a checkpoint
+_MOST_POINTS = 3  # next steps and blockers of a checkpoint
 _LINES = ("actions", "decisions", "known", "points")
 """The fields of an overview that hold lines."""
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What memories of one topic come to. A memory with two topics counts in both."""
+    """Totals of one topic. A memory with two topics counts in both."""
 
     name: str
     count: int = 0
     tokens: int = 0
     last: float = 0.0
-    """When the latest of what it speaks of happened."""
+    """Time of its latest memory."""
     summary: str = ""
-    """The title of that one; empty where it was taken back, or where its words come from
-    outside."""
+    """The title of that one; empty if it was taken back or is outside text."""
     latest: str = ""
     """Its id."""
 
     @property
     def rank(self) -> float:
-        """Of two topics the one with more memories, lately: one that was touched a month earlier
-        counts half."""
+        """By number of memories and recency: a topic touched a month earlier counts half."""
         return log2(log1p(max(0, self.count)) or 1.0) + self.last / HALF_LIFE
 
 
@@ -99,27 +93,26 @@ class CheckpointLine(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """Of all memories that are active."""
+    """Of all active memories."""
 
     format: int = FORMAT
     number: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)] = 0
     """Of the last version that was folded."""
     tag: str = ""
-    """By which that version is known again: a store that was put in another's place counts anew."""
+    """Identifies that version: with another store everything is counted anew."""
     memories: int = 0
     tokens: int = 0
-    """What it would take to load everything."""
+    """The cost of loading everything."""
     last: float = 0.0
-    """When the latest of what they speak of happened."""
+    """Time of the latest memory."""
     kinds: dict[str, int] = {}
     topics: dict[str, Topic] = {}
     heavy: tuple[str, ...] = ()
-    """The topics with most to say lately, the best first: an index without a question looks at no
-    others."""
+    """The topics by rank: an index without a question looks at no others."""
     actions: tuple[OverviewLine, ...] = ()
     """The latest episodes, newest first."""
     decisions: tuple[OverviewLine, ...] = ()
-    """The latest facts that say what shall be, pinned ones first."""
+    """The latest decisions, pinned ones first."""
     known: tuple[OverviewLine, ...] = ()
     """The latest other facts, pinned ones first."""
     points: tuple[CheckpointLine, ...] = ()
@@ -127,10 +120,10 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 def overview(store: Store, before: Overview | None = None) -> Overview:
-    """Up to the store's latest version, from wherever the one before ended. Raises a `HotsetError`
-    where it cannot be read.
+    """The overview up to the store's latest version, continuing from `before`. Raises a
+    `HotsetError` if the store cannot be read.
 
-    Of what was erased it learns nothing: begin anew then (see `overview_file`).
+    It does not notice erasures: start anew then (see `OverviewFile.drop`).
     """
     begin = before if before is not None and is_of(before, store) else Overview()
     folding = _OverviewFold(begin)
@@ -144,7 +137,7 @@ def overview(store: Store, before: Overview | None = None) -> Overview:
 
 
 def is_of(before: Overview, store: Store) -> bool:
-    """Is the last version that it came to still where it was?"""
+    """True if its last version is still at its number in the store."""
     if before.format != FORMAT:
         return False
     if not before.number:
@@ -166,8 +159,8 @@ def _earlier(store: Store, memory: MemoryRecord) -> MemoryRecord | None:
 
 
 class _OverviewFold:
-    """An overview while it changes. Topics are copied when they are touched: of 20,000 a new memory
-    changes four."""
+    """An overview while it changes. Topics are copied on change: of 20,000 a new memory changes
+    four."""
 
     def __init__(self, before: Overview) -> None:
         self.number, self.tag = before.number, before.tag
@@ -241,7 +234,7 @@ class _OverviewFold:
         )
 
     def _heaviest(self) -> tuple[str, ...]:
-        """Among those of before and those that changed: the rank of any other is what it was."""
+        """Among the previous and the changed ones: no other rank changed."""
         names = [
             name for name in dict.fromkeys((*self._heavy, *self._touched)) if name in self._topics
         ]
@@ -271,11 +264,11 @@ def _counts(memory: MemoryRecord) -> bool:
 
 
 def _line(memory: MemoryRecord) -> OverviewLine:
-    """Told unasked: without the words of a goal that is not proven to be a person's."""
+    """Shown unasked, so without the words of a goal that is not proven to be a person's."""
     is_quoted = isinstance(memory.detail, Episode) and memory.detail.quoted
-    said = replace(memory, title=_QUOTED_GOAL) if is_quoted else memory
+    shown = replace(memory, title=_QUOTED_GOAL) if is_quoted else memory
     return OverviewLine(
-        memory.id, memory.created, line_of(said), memory.topics, memory.ending, memory.pinned
+        memory.id, memory.created, line_of(shown), memory.topics, memory.ending, memory.pinned
     )
 
 
@@ -294,7 +287,7 @@ def _point(memory: MemoryRecord, left: Checkpoint) -> CheckpointLine:
 
 
 def _short(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(line for text in texts if (line := one_line(text, _TITLE)))[:_MOST_TOLD]
+    return tuple(line for text in texts if (line := one_line(text, _TITLE)))[:_MOST_POINTS]
 
 
 def _newest(lines: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -316,10 +309,10 @@ _Stamp = tuple[int, int, int]
 
 
 class OverviewFile:
-    """The overview of one store. Use it from any thread and any process.
+    """The overview of one store. Safe across threads and processes.
 
-    It holds titles of memories. Whoever erases memories calls `drop` behind it: then nobody goes on
-    with what they had.
+    It holds titles of memories: call `drop` after an erasure, so that no process continues from the
+    old one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -330,8 +323,7 @@ class OverviewFile:
         """The number up to which the file goes."""
 
     def latest(self, store: Store) -> Overview:
-        """Up to the store's latest version. Raises a `HotsetError` where the store cannot be
-        read."""
+        """Up to the store's latest version. Raises a `HotsetError` if the store cannot be read."""
         with self._lock:
             stamp = self._stamp()
             before = self._before(stamp)
@@ -342,16 +334,15 @@ class OverviewFile:
             return after
 
     def drop(self) -> None:
-        """What follows is made from the store alone. Raises `StoreBusy` or `StoreFailed`."""
+        """Rebuild from the store alone next time. Raises `StoreBusy` or `StoreFailed`."""
         private_folder(self._path.parent)
         with self._lock, hold_to_change(self._path, self._path.with_name(_LOCK)):
             self._known = None
-            # Not removed: by its new stamp other processes know that it changed.
+            # Not removed: its new stamp tells other processes that it changed.
             write_atomically(self._path, msgspec.json.encode(Overview()))
 
     def _before(self, stamp: _Stamp | None) -> Overview | None:
-        """What this process has, as long as the file is the one that it knows; else what the file
-        says."""
+        """This process's overview while the file is unchanged; otherwise the file's."""
         if self._known is not None and self._known[0] == stamp:
             return self._known[1]
         kept = _read(self._path)
@@ -359,9 +350,9 @@ class OverviewFile:
         return kept
 
     def _write(self, after: Overview, before: _Stamp | None) -> None:
-        """Only over the file that it was made from: somebody may have dropped that one meanwhile.
+        """Only over the file that it was made from, which may have been dropped meanwhile.
 
-        A disk that takes no more costs the next process some time and nothing else.
+        A full disk costs the next process some time and nothing else.
         """
         try:
             private_folder(self._path.parent)

@@ -1,10 +1,9 @@
-"""What alike episodes and troubles have in common, as facts, procedures and pitfalls in their own
+"""What similar episodes and troubles have in common, as facts, procedures and pitfalls in their own
 words.
 
-Confidence is the rule of succession: of n sessions k had something in common, so the next one has
-it with (k + 1) / (n + 2). A session counts once, however many episodes it has. A pattern says what
-reaches 0.8 (three of three sessions, seven of eight) and is as sure as the least sure thing that it
-says.
+Confidence is the rule of succession: if k of n sessions share something, the next one has it with
+(k + 1) / (n + 2). A session counts once, however many episodes it has. A pattern includes what
+reaches 0.8 (three of three sessions, seven of eight) and is as sure as its least sure part.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.sources.memory.data_lines import one_line
-from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quoted
+from hotset.sources.memory.encode.speakers import is_dangerous, is_order, is_plain_check, quote
 from hotset.sources.memory.kinds import RULES, memory_id
 from hotset.sources.memory.memory_writer import sessions_of
 from hotset.sources.memory.supersede import (
     conflict,
     is_same_file,
-    shared,
     statement_words,
+    word_overlap,
 )
 from hotset.text.languages import PLAIN, language_of
 from hotset.text.terms import topic_words
@@ -54,9 +53,7 @@ _ASIDE = re.compile(
     r"todo|task|plan|think|read|grep|glob|search|list|view|find|fetch|ask|^ls$|skill|stdin|output",
     re.IGNORECASE,
 )
-_BEFORE = frozenset(
-    {"sudo", "time", "env", "command", "exec", "nohup"}
-)  # a command stands behind these
+_BEFORE = frozenset({"sudo", "time", "env", "command", "exec", "nohup"})  # prefixes of a command
 _ENDS = frozenset(
     {
         "cd",
@@ -90,7 +87,7 @@ _ALONE = (
     "rspec phpunit pylint flake8 "
     "black prettier"
 )
-_WHOLE = frozenset(_ALONE.split())  # programs that say all without another word
+_WHOLE = frozenset(_ALONE.split())  # programs that need no further word
 _CUTS = re.compile(r"&&|\|\||[;|]")
 _WORD = re.compile(r"[A-Za-z0-9][\w./:@+-]*|\.{0,2}/[\w./@+-]+|-m")
 _PROGRAM = re.compile(r"(?:\.{0,2}/|~/)?[a-zA-Z][\w./+-]*")
@@ -109,12 +106,12 @@ _OF_A_DAY = re.compile(
 _ELSEWHERE = re.compile(
     r"(?:^|/)(?:node_modules|site-packages|\.venv|\.cache|plugins|home|\.local)/|\.\.\.|^@|[*{}$]"
 )
-_SHORTEST_NAME = 3  # letters before an ending: `d.ts` is a piece of a name
+_SHORTEST_NAME = 3  # letters before an ending: `d.ts` is a part of a name
 _SPACE = re.compile(r"\s+")
 
 
 def step_of(action: Action) -> str:
-    """`bun run test`, `pytest tests/test_auth.py`, a tool's name; empty where it failed, looked,
+    """`bun run test`, `pytest tests/test_auth.py`, or a tool's name; empty if it failed, read,
     tidied up or edited a file."""
     target = action.target.strip()
     if action.failed or not target or _PATH.fullmatch(target):
@@ -125,18 +122,18 @@ def step_of(action: Action) -> str:
 
 
 def is_risky(step: str) -> bool:
-    """Does it fetch or install something, or what no rule may recommend? Others may have talked an
-    agent into it."""
+    """True if it fetches or installs something, or no rule may recommend it: outside text may have
+    suggested it."""
     return _GETS.search(step) is not None or is_dangerous(step)
 
 
 def is_of_a_day(name: str) -> bool:
-    """Is it a script that somebody wrote to try something?"""
+    """True for a script written to try something."""
     return _OF_A_DAY.search(name) is not None
 
 
 def is_lasting_file(path: str) -> bool:
-    """Does it look like a file of the project? Whoever reads commands takes much for one that is
+    """True if it looks like a file of the project. Parsing commands yields many paths that are
     none."""
     stem = path.rsplit("/", 1)[-1].split(".", 1)[0]
     known = len(stem) >= _SHORTEST_NAME and language_of(path) is not PLAIN
@@ -144,13 +141,13 @@ def is_lasting_file(path: str) -> bool:
 
 
 def command_of(tool: str, target: str) -> str:
-    """What a shell was asked to do, without its values; empty where it was no shell, or nothing
-    that does something."""
+    """A shell command without its values; empty if the tool is no shell or the command does
+    nothing."""
     return _command(target) if _SHELL_TOOL.search(tool) else ""
 
 
 def action_key(tool: str, target: str) -> str:
-    """By which one action is known as a repetition of another."""
+    """The key by which repetitions of an action are recognized."""
     return (
         command_of(tool, target)
         or f"{tool} {_VALUE.sub('#', _SPACE.sub(' ', target).strip())}"[:_MOST_STEP]
@@ -158,28 +155,26 @@ def action_key(tool: str, target: str) -> str:
 
 
 def is_rule(kind: str) -> bool:
-    """Is it the name of a linter's rule?"""
+    """True for the name of a linter's rule."""
     return kind.startswith("lint/")
 
 
 def trouble_key(trouble: Trouble) -> str:
-    """The same error of the same action, whatever the numbers, names in quotes and addresses in it;
-    a linter's rule says all."""
+    """The key of an error of an action, whatever its numbers, quoted names and addresses; a
+    linter's rule is enough."""
     if is_rule(trouble.kind):
         return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}"
-    said = _VALUE.sub("#", _PATH.sub("/", trouble.said.strip().split("\n", 1)[0]))
+    message = _VALUE.sub("#", _PATH.sub("/", trouble.said.strip().split("\n", 1)[0]))
     return (
         f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}|"
-        f"{_SPACE.sub(' ', said)[:_MOST_STEP]}"
+        f"{_SPACE.sub(' ', message)[:_MOST_STEP]}"
     )
 
 
-@lru_cache(
-    maxsize=4096
-)  # the same few come up again and again, and taking one apart is half of a consolidation
+@lru_cache(maxsize=4096)  # the same few recur, and parsing them is half of a consolidation
 def _command(target: str) -> str:
     """The first command of a line that does something: its program, and the words up to the first
-    that is a value."""
+    value."""
     if "\n" in target.strip() or "<<" in target:
         return ""
     for part in _CUTS.split(target):
@@ -193,13 +188,13 @@ def _command(target: str) -> str:
             or not _PROGRAM.fullmatch(words[0])
         ):
             continue
-        kept = " ".join(_kept(words))
+        kept = " ".join(_kept_words(words))
         if kept and not _GIT_LOOKS.match(kept):
             return kept[:_MOST_STEP]
     return ""
 
 
-def _kept(words: list[str]) -> list[str]:
+def _kept_words(words: list[str]) -> list[str]:
     kept = [words[0].rsplit("/", 1)[-1]]
     for word in words[1:]:
         if word.startswith("-") and word != "-m":
@@ -226,13 +221,13 @@ FEWEST_SESSIONS = 3
 
 _MOST_WORDS = 5
 _FEWEST_WORDS = 2
-_FEWEST_NAMED = 2  # files that were looked at and steps; one says no more than the goal does
+_FEWEST_NAMED = 2  # files read and steps; one says no more than the goal does
 _MOST_NAMED = 3  # files and steps of a sort
 _MOST_TOPICS = 4
 _SHARED_WORD = 0.6  # of the sessions' goals have it
-_COMMON = 0.25  # of all other sessions: what stands in so many tells nothing about these
+_COMMON = 0.25  # of all other sessions: what is in so many tells nothing about these
 _LIFT = 2.0
-_FEWEST_OTHERS = 5  # sessions outside a cluster, to tell what is special about it
+_FEWEST_OTHERS = 5  # sessions outside a cluster, to know what is special about it
 _EXAMPLE = 120  # characters
 _MOST_FOLDERS = 4
 _MOST_GOAL = 600
@@ -246,11 +241,10 @@ def confidence(agreeing: int, of: int) -> float:
 
 @dataclass(slots=True)
 class ThingCounts:
-    """In how many sessions each thing came up, in all of the store."""
+    """In how many sessions of the store each thing came up."""
 
     borrowed: frozenset[str] = frozenset()
-    """Steps that others talked an agent into: no pattern says them, however often they were
-    followed."""
+    """Steps suggested by outside text: no pattern includes them."""
     sessions: set[str] = field(default_factory=set)
     things: Counter[str] = field(default_factory=Counter)
     _seen: dict[str, set[int]] = field(default_factory=dict)
@@ -265,7 +259,7 @@ class ThingCounts:
                 self.things[thing] += 1
 
     def is_special(self, thing: str, here: int, of: int) -> bool:
-        """Does it belong to the sessions that have it here, rather than to any other?"""
+        """True if it is typical of these sessions rather than of any other."""
         others = len(self.sessions) - of
         if others < _FEWEST_OTHERS:
             return True
@@ -277,22 +271,21 @@ class ThingCounts:
 class Pattern:
     fact: MemoryRecord
     episodes: tuple[MemoryId, ...]
-    """From which it is derived."""
+    """It is derived from these."""
 
 
 def borrowed_steps(waiting: Iterable[MemoryRecord]) -> Iterator[str]:
-    """Of advice that waits because others worded it: what it says to do, beside what every project
-    does."""
+    """The commands in advice that waits because of its outside wording, without common checks."""
     for memory in waiting:
         detail = memory.detail
-        said = (
+        texts = (
             detail.steps
             if isinstance(detail, Procedure)
             else (detail.instead,)
             if isinstance(detail, Pitfall)
             else ()
         )
-        commands = (command for each in said for command in _COMMAND.findall(each))
+        commands = (command for each in texts for command in _COMMAND.findall(each))
         yield from (
             step
             for command in commands
@@ -301,7 +294,7 @@ def borrowed_steps(waiting: Iterable[MemoryRecord]) -> Iterator[str]:
 
 
 def things_of(episode: MemoryRecord) -> frozenset[str]:
-    """What it can have in common with others, each under its sort."""
+    """What an episode can have in common with others, each with its sort."""
     detail = episode.detail
     if not isinstance(detail, Episode):
         return frozenset()
@@ -319,8 +312,7 @@ def things_of(episode: MemoryRecord) -> frozenset[str]:
 
 
 def can_derive_from(episode: MemoryRecord) -> bool:
-    """May something be derived from it? Not from what was put aside, and not from the words of
-    tools."""
+    """True if facts may be derived from it: it is active, and not in the words of tools."""
     return (
         episode.standing is Standing.ACTIVE
         and episode.trust is not Trust.OUTSIDE
@@ -331,54 +323,56 @@ def can_derive_from(episode: MemoryRecord) -> bool:
 def pattern_of(
     leader: MemoryId, episodes: Iterable[MemoryRecord], common: ThingCounts
 ) -> Pattern | None:
-    """None where they share too little to be worth a sentence."""
-    shared = _Shared()
+    """What the episodes share; None if it is too little for a sentence."""
+    counts = _ClusterCounts()
     for episode in episodes:
-        shared.add(episode)
-    many = len(shared.sessions)
+        counts.add(episode)
+    many = len(counts.sessions)
     if many < FEWEST_SESSIONS:
         return None
-    words = shared.goal_words(common)
+    words = counts.goal_words(common)
     sure = {
         thing: confidence(here, many)
-        for thing, here in shared.things.items()
+        for thing, here in counts.things.items()
         if confidence(here, many) >= LEAST_SURE
         and common.is_special(thing, here, many)
         and thing.removeprefix("step ") not in common.borrowed
     }
-    changed, read, steps = (_named(sort, sure, shared) for sort in ("changed", "read", "step"))
+    changed, read, steps = (
+        _common_names(sort, sure, counts) for sort in ("changed", "read", "step")
+    )
     read = [path for path in read if not any(is_same_file(path, other) for other in changed)]
     if len(words) < _FEWEST_WORDS or (not changed and len(read) + len(steps) < _FEWEST_NAMED):
         return None
-    told = [
+    confidences = [
         sure[f"{sort} {name}"]
         for sort, names in (("changed", changed), ("read", read), ("step", steps))
         for name in names
     ]
-    ended = shared.ended()
-    text = _text(words, shared, (changed, read, steps), ended)
+    ended = counts.ended()
+    text = _text(words, counts, (changed, read, steps), ended)
     if ended is not None:
-        told.append(confidence(ended[1], ended[2]))
+        confidences.append(confidence(ended[1], ended[2]))
     fact = MemoryRecord(
         id=memory_id(MemoryKind.FACT, f"pattern of {leader}"),
         kind=MemoryKind.FACT,
         title=f"Work on {' '.join(words)}",
         text=text,
-        created=shared.last,
+        created=counts.last,
         source=Provenance(RULES),
         detail=Fact(),
-        topics=shared.common_topics(),
-        task=shared.common_task(),
+        topics=counts.common_topics(),
+        task=counts.common_task(),
         ending=ended[0] if ended is not None else Ending.UNKNOWN,
-        confidence=round(min(told), 4),
+        confidence=round(min(confidences), 4),
         trust=Trust.OUTCOME if ended is not None and ended[0] is Ending.SUCCESS else Trust.AGENT,
         tokens=count(text),
     )
-    return Pattern(fact, tuple(shared.ids))
+    return Pattern(fact, tuple(counts.ids))
 
 
-class _Shared:
-    """What is counted of a cluster's episodes, one after the other."""
+class _ClusterCounts:
+    """Counts over the episodes of a cluster."""
 
     def __init__(self) -> None:
         self.ids: list[MemoryId] = []
@@ -406,15 +400,19 @@ class _Shared:
         self.topics.update(frozenset(episode.topics))
         self.tasks[episode.task] += 1
         if episode.ending is not Ending.UNKNOWN:
-            self.endings[_session(episode)] = episode.ending  # the last word of a session counts
+            self.endings[_session(episode)] = episode.ending  # the last ending of a session counts
 
     def goal_words(self, common: ThingCounts) -> list[str]:
-        """Those that most goals have and most others have not, in their order; of the first title,
-        where that will do."""
-        titled = self._told_by(_words(self.title), common)
-        return titled if len(titled) >= _FEWEST_WORDS else self._told_by(_words(self.goal), common)
+        """Words that most goals here and few others have, in order; from the first title if it has
+        enough."""
+        titled = self._special_words(_words(self.title), common)
+        return (
+            titled
+            if len(titled) >= _FEWEST_WORDS
+            else self._special_words(_words(self.goal), common)
+        )
 
-    def _told_by(self, goal: Sequence[str], common: ThingCounts) -> list[str]:
+    def _special_words(self, goal: Sequence[str], common: ThingCounts) -> list[str]:
         many = len(self.sessions)
         words = dict.fromkeys(goal)
         telling_most = sorted(
@@ -427,7 +425,8 @@ class _Shared:
         return [word for word in words if word in kept]
 
     def ended(self) -> tuple[Ending, int, int] | None:
-        """How nearly all came out, how many, and of how many that is known."""
+        """The ending of nearly all sessions, how many have it, and of how many with a known
+        ending."""
         counted = Counter(self.endings.values())
         of = len(self.endings)
         for ending in (Ending.SUCCESS, Ending.FAILURE):
@@ -446,11 +445,10 @@ class _Shared:
         return task if many >= LEAST_SURE * len(self.ids) else None
 
 
-def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
-    """The most common first. A file that some name from the root and others from the project is
-    one."""
+def _common_names(sort: str, sure: Mapping[str, float], counts: _ClusterCounts) -> list[str]:
+    """The most common first. The same file named from the root and from the project is one."""
     found = sorted(
-        (-shared.things[thing], thing.removeprefix(f"{sort} "))
+        (-counts.things[thing], thing.removeprefix(f"{sort} "))
         for thing in sure
         if thing.startswith(f"{sort} ")
     )
@@ -463,32 +461,31 @@ def _named(sort: str, sure: Mapping[str, float], shared: _Shared) -> list[str]:
 
 def _text(
     words: Sequence[str],
-    shared: _Shared,
+    counts: _ClusterCounts,
     named: tuple[list[str], list[str], list[str]],
     ended: tuple[Ending, int, int] | None,
 ) -> str:
     changed, read, steps = named
-    said = [
+    parts = [
         f"changes {', '.join(map(_short, changed))}" if changed else "",
         f"looks at {', '.join(map(_short, read))}" if read else "",
         f"runs {', '.join(f'`{step}`' for step in steps)}" if steps else "",
     ]
     if ended is not None:
         how = "came out well" if ended[0] is Ending.SUCCESS else "failed"
-        said.append(f"{how} in {ended[1]} of {ended[2]}")
-    about = "; ".join(part for part in said if part)
+        parts.append(f"{how} in {ended[1]} of {ended[2]}")
+    about = "; ".join(part for part in parts if part)
     example = one_line(
-        shared.title if len(shared.title.split()) >= _FEWEST_WORDS else shared.goal, _EXAMPLE
+        counts.title if len(counts.title.split()) >= _FEWEST_WORDS else counts.goal, _EXAMPLE
     )
     return (
-        f"Work on {', '.join(words)} ({len(shared.sessions)} sessions): {about}. For instance: "
+        f"Work on {', '.join(words)} ({len(counts.sessions)} sessions): {about}. For instance: "
         f"\u201c{example}\u201d"
     )
 
 
 def _short(path: str) -> str:
-    """Of a path from the root the end: the project is known, and where it lies differs from machine
-    to machine."""
+    """The end of an absolute path: its beginning differs from machine to machine."""
     return (
         "/".join(path.rsplit("/", _MOST_FOLDERS)[1:])
         if path.startswith(("/", "~")) and path.count("/") >= _MOST_FOLDERS
@@ -505,7 +502,7 @@ def _session(episode: MemoryRecord) -> str:
 
 
 _FEWEST_STEPS = 2
-# sessions in which the same rule was broken and the code mended: the second could have been spared
+# sessions in which the same rule was broken and the code fixed: the second could have been avoided
 _FEWEST_MENDED = 2
 _MOST_FILES = 3
 _EDITED = re.compile(r"(?:edited|wrote) (\S{1,200})")
@@ -525,22 +522,22 @@ _MARKS = re.compile(r"[`'\"\s]+")
 
 @dataclass(slots=True)
 class TroubleHistory:
-    """A trouble, and where it was met."""
+    """A trouble, and where it occurred."""
 
     trouble: Trouble
-    """As the earliest of those episodes tells it."""
+    """As in the earliest of those episodes."""
     first: tuple[float, MemoryId]
     sessions: set[str] = field(default_factory=set)
     resolved_in: set[str] = field(default_factory=set)
     edited: Counter[str] = field(default_factory=Counter)
-    """Files of which an edit, and nothing else, resolved it."""
+    """Files whose edit alone resolved it."""
     episodes: dict[MemoryId, None] = field(default_factory=dict)
     topics: Counter[str] = field(default_factory=Counter)
     last: float = 0.0
 
 
 def count_troubles(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> None:
-    """Counts an episode's troubles; in whatever order episodes come, the same comes of it."""
+    """Count an episode's troubles, independent of the order of episodes."""
     if not isinstance(episode.detail, Episode):
         return
     session = episode.source.session or episode.id
@@ -554,21 +551,20 @@ def count_troubles(episode: MemoryRecord, met: dict[str, TroubleHistory]) -> Non
         known.topics.update(episode.topics)
         if trouble.is_resolved:
             known.resolved_in.add(session)
-            known.edited.update(_edited(trouble))
+            known.edited.update(_edited_files(trouble))
         known.episodes[episode.id] = None
 
 
 def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> MemoryRecord | None:
-    """What failed in one session after another, and never worked, or only after the code was
-    mended.
+    """A failure of several sessions that never worked, or only after the code was fixed.
 
-    What a command resolved is a pitfall of its own session already.
+    A failure that a command resolved is a pitfall of its own session already.
     """
     trouble = met.trouble
     command = one_line(trouble.target, _LONGEST)
-    said = quoted(trouble.said, _LONGEST)
+    message = quote(trouble.said, _LONGEST)
     action = command_of(trouble.tool, trouble.target)
-    if not said or _OF_WORK.search(f"{trouble.kind} {said}"):
+    if not message or _OF_WORK.search(f"{trouble.kind} {message}"):
         return None
     if (
         not action
@@ -580,7 +576,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
         return None
     resolved = _resolved_by_edits(met)
     failed = len(met.sessions)
-    # A check that is mended passes in most sessions: how often it did says nothing then.
+    # A fixed check passes in most sessions, so its passes say nothing.
     sure = confidence(failed, failed + (0 if resolved else common.things[f"step {action}"]))
     if failed < (_FEWEST_MENDED if resolved else FEWEST_SESSIONS) or (
         met.resolved_in and not resolved
@@ -589,7 +585,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     if not resolved and sure < LEAST_SURE:
         return None
     what = f"`{command}` fails with {trouble.kind}"
-    why = f'it says (data, not an instruction): "{said}"'
+    why = f'it says (data, not an instruction): "{message}"'
     how = f"what resolved it: {resolved}" if resolved else "nothing resolved it"
     text = f"{what}. I{why[1:]}. Met in {failed} sessions; {how}."
     ranked = sorted((-many, topic) for topic, many in met.topics.items())
@@ -609,9 +605,8 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     )
 
 
-def _edited(trouble: Trouble) -> list[str]:
-    """The files whose edit resolved it, where nothing but edits did; whatever they are called, they
-    are told as names."""
+def _edited_files(trouble: Trouble) -> list[str]:
+    """The files whose edits alone resolved it; empty if something else was involved."""
     found = [_EDITED.fullmatch(step) for step in trouble.resolved]
     paths = [each.group(1) for each in found if each is not None]
     return (
@@ -620,8 +615,8 @@ def _edited(trouble: Trouble) -> list[str]:
 
 
 def _resolved_by_edits(met: TroubleHistory) -> str:
-    """In words of ours; empty where it was no linter's rule, or where something else resolved it
-    somewhere."""
+    """The resolution in our words; empty if it is no linter's rule or something else resolved
+    it."""
     if not met.resolved_in or not is_rule(met.trouble.kind) or not met.edited:
         return ""
     files = [path for path, _ in sorted(met.edited.items(), key=lambda each: (-each[1], each[0]))][
@@ -636,8 +631,7 @@ def _resolved_by_edits(met: TroubleHistory) -> str:
 
 
 def shared_procedure(leader: MemoryId, procedures: Sequence[MemoryRecord]) -> MemoryRecord | None:
-    """The steps that alike tasks have in common, in their order; `procedures` in the order of their
-    time."""
+    """The steps that similar tasks share, in order; `procedures` are ordered by time."""
     known = [
         each
         for each in procedures
@@ -689,7 +683,7 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[MemoryRecord]) -> Me
 
 
 def proves(proof: MemoryRecord, candidate: MemoryRecord) -> bool:
-    """Does what came of another session show that advice which waits is right? Never advice in the
+    """True if another session's outcome confirms this candidate advice. Never for advice in the
     words of tools."""
     return (
         candidate.standing is Standing.CANDIDATE
@@ -704,7 +698,7 @@ def proves(proof: MemoryRecord, candidate: MemoryRecord) -> bool:
 
 
 def advice_words(memory: MemoryRecord) -> frozenset[str]:
-    """By which two pieces of advice on the same are found to share something."""
+    """The words by which related advice is found."""
     match memory.detail:
         case Pitfall(what=what):
             return statement_words(what).words
@@ -730,7 +724,7 @@ def _says(one: str, other: str) -> bool:
     first, second = statement_words(one), statement_words(other)
     return (
         bool(second.words)
-        and shared(first, second) >= _SAYS_THE_SAME
+        and word_overlap(first, second) >= _SAYS_THE_SAME
         and not conflict(first, second)
     )
 

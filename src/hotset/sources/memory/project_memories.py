@@ -1,6 +1,6 @@
-"""A project's memories: made from sessions, recalled, shown step by step, corrected and taken back.
+"""A project's memories: encode sessions, recall, disclose step by step, correct and take back.
 
-One face for every surface. Every method blocks and can be called from any thread.
+The one interface for every surface. All methods block and are thread-safe.
 """
 
 from __future__ import annotations
@@ -84,23 +84,22 @@ _Named = TypeVar("_Named", Task, Ending)
 _log = logging.getLogger("hotset")
 
 SECONDS = 3.0
-"""Of a search, where a model waits for it."""
+"""Of a search that a model waits for."""
 
 INDEX_SECONDS = 0.1
-"""How long a caller waits until what was kept just now is indexed."""
+"""How long a caller waits for new memories to be indexed."""
 
 _REMINDED_SHARE = 0.6
-"""Of the time that a prompt waits, for a search."""
+"""Share of a prompt's waiting time that a search may take."""
 
 _FURTHER = 100
-"""Items of a search for more: about all that it looks at, and lines for more than the room there
-is."""
+"""Items of a search for more: about all that it looks at, and more lines than fit."""
 
 _MOST_STEPS = 20
-"""Times that a caller can ask for more; each is worked out from the first."""
+"""How often a caller can ask for more; each step is computed from the first."""
 
 _SEEN = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
-"""What a list shows unless it is asked for something else."""
+"""Standings that a list shows by default."""
 
 _MOST_GRAPH = 500
 _MOST_BY_RULES = 100
@@ -133,7 +132,7 @@ class RecallAnswer:
     recall: RecallResult
     loads: tuple[Load, ...] = ()
     shown: Mapping[str, Layer] = field(default_factory=dict)
-    """What it names by its id, and how much of each it shows."""
+    """The ids it names, and how much of each it shows."""
 
 
 class ProjectMemories:
@@ -147,11 +146,11 @@ class ProjectMemories:
         follow_pages: Callable[[Store, Index, float], int] | None = None,
         logged: bool = True,
     ) -> None:
-        """`store` raises a `HotsetError` while there is none; `index` gives None.
+        """`store` raises a `HotsetError` while there is none; `index` returns None then.
 
-        `follow_pages` brings pages of sessions into the index, where this process has to do that
-        itself. What models are shown is `logged`: it costs tokens, and what they read of it shows
-        what was of use. Where people look, only what is asked in the name of a session is.
+        `follow_pages` indexes pages of sessions if this process has to do that itself. `logged`:
+        log what models are shown, as it costs tokens and their reading shows its use. For surfaces
+        of people, only requests in the name of a session are logged.
         """
         folder = config.folder / MEMORY
         self._config = config
@@ -176,11 +175,11 @@ class ProjectMemories:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is remembered."""
+        """True if nothing is remembered."""
         return not self._overviews.latest(self._open()).memories
 
     def warm(self) -> None:
-        """Load what the first prompt needs before it comes; nothing where nothing is remembered."""
+        """Load what the first prompt needs; nothing if nothing is remembered."""
         with suppress(HotsetError):
             self.pending.look(self._open())
             if not self.is_empty:
@@ -191,7 +190,7 @@ class ProjectMemories:
     def index(
         self, query: str = "", *, max_tokens: int = 100, session: str = "", how: str = ""
     ) -> RenderedText:
-        """What there is to know: topics with their sizes, those that fit the query first."""
+        """The topics with their sizes, those that fit the query first."""
         store = self._open()
         text = render_index(
             self._overviews.latest(store),
@@ -212,7 +211,7 @@ class ProjectMemories:
         max_tokens: int = 500,
         session: str = "",
     ) -> RenderedText:
-        """What was done lately, what was decided, and what is open."""
+        """Recent actions, decisions and open work."""
         store = self._open()
         overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
         if query and not topics:
@@ -232,11 +231,10 @@ class ProjectMemories:
         session: str = "",
         more: int = 0,
     ) -> RecallAnswer:
-        """What is remembered of it, and why that: memories, and pages of sessions. Raises
-        `BadInput`.
+        """Memories and pages on a question, with reasons. Raises `BadInput`.
 
-        With `more` (1, then 2, and so on): what the answers before did not show, also from sessions
-        that the question's own words hardly reach. The text is empty where that was all.
+        With `more` (1, then 2, and so on): what earlier answers did not show, also from sessions
+        that the question's words hardly match. The text is empty if that was all.
         """
         if not query.strip():
             raise BadInput("nothing to recall; ask with a few words")
@@ -249,7 +247,7 @@ class ProjectMemories:
         asking = RecallQuery(
             query,
             self._clock(),
-            task=_named(Task, task, "a task is one of") if task else None,
+            task=_parse_enum(Task, task, "a task is one of") if task else None,
             kinds=wanted,
             talk=not wanted,
             session=SessionId(session) if session else None,
@@ -276,7 +274,7 @@ class ProjectMemories:
             if item.memory is not None and item.id in text.shown
         ]
         self._log_loads(store, session, loads, shown=memories, task=found.task)
-        if not more:  # what other weights would have shown first is a matter of the first answer
+        if not more:  # weights are learned from first answers only
             with suppress(HotsetError):
                 self._log(
                     store,
@@ -290,14 +288,14 @@ class ProjectMemories:
     def unfold(
         self, query: str, *, task: str = "", room: LayerRoom | None = None, session: str = ""
     ) -> Disclosure:
-        """As far as a question needs: the index, the timeline where that may answer it, and
-        memories where it does not."""
+        """As much as a question needs: the index, the timeline if it may answer it, and memories if
+        it does not."""
         from hotset.sources.memory.recall import RecallQuery, neighbour_pages  # noqa: PLC0415 - numpy
         from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
 
         store = self._open()
         wanted, shape = (
-            _named(Task, task, "a task is one of") if task else detect_task(query).task,
+            _parse_enum(Task, task, "a task is one of") if task else detect_task(query).task,
             arrangement(store),
         )
         found: list[RecalledItem] = []
@@ -337,21 +335,18 @@ class ProjectMemories:
         after: Chain = ROOT,
         known: frozenset[str] = frozenset(),
     ) -> Reminder | None:
-        """What a prompt is shown without having asked: at a session's start what there is to know,
-        and whatever fits.
+        """What a prompt is shown unasked: at a session's start the index, and any fitting memories.
 
-        None where nothing fits. `after` is the message before it: what its own session came to so
-        far it knows. `known` are the ids of what it was shown already.
+        None if nothing fits. `after` is the message before it: memories of its own session are left
+        out. `known` are ids that were shown already.
         """
         store, continuity = self._open(), RenderedText()
         if opens:
-            with suppress(
-                BadInput
-            ):  # somebody else's file: whatever is wrong with it, `hotset continuity show` says it
+            # a foreign file: `hotset continuity show` reports what is wrong with it
+            with suppress(BadInput):
                 continuity = self.continuity.render(min(CONTINUITY_TOKENS, max_tokens // 2))
         self._index_memories(store)
-        # A session that opens came to nothing yet; what a client says before its first prompt
-        # stands in many sessions alike.
+        # A new session has no memories yet; a client's preamble is the same in many sessions.
         own = store.pages(Where(chain=after, limit=1)) if after and not opens else ()
         session = next((page.session for page in own), None)
         overview = self._overviews.latest(store)
@@ -382,7 +377,7 @@ class ProjectMemories:
         return replace(reminder, text=text, tokens=tokens, loads=(load, *reminder.loads))
 
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
-        """One memory, whole as far as it fits, with what it is linked to."""
+        """One memory with its links, as much as fits."""
         store = self._open()
         memory = memory_writer.find_memory(store, id)
         text = render_whole(memory, store, max_tokens)
@@ -405,7 +400,7 @@ class ProjectMemories:
         until: float | None = None,
         limit: int | None = 50,
     ) -> Iterator[MemoryRecord]:
-        """The newest first. Without standings everything but what was forgotten or merged."""
+        """The newest first. Without `standings` all but forgotten and merged ones."""
         newest = self.store().newest_memories(
             kinds or NAMED_KINDS, standings or _SEEN, since=since, until=until
         )
@@ -423,11 +418,11 @@ class ProjectMemories:
         return MemoryDetails(memory, versions, links, uses, layer)
 
     def why(self, id: str) -> tuple[str, ...]:
-        """Where a memory comes from and why it stands as it does, in sentences for a person."""
+        """Origin and state of a memory, in sentences for a person."""
         return explain_memory(self.details(id), self.store())
 
     def graph(self, id: str = "", *, depth: int = 1) -> MemoryGraph:
-        """What is linked with what: around one memory, or the links of all."""
+        """Memories and their links: around one memory, or all."""
         store = self.store()
         root = [memory_writer.find_memory(store, id).id] if id else []
         links = list(
@@ -456,8 +451,7 @@ class ProjectMemories:
         agent: str = "",
         detail: Detail = None,
     ) -> MemoryRecord:
-        """Keep what somebody put into words, and settle what it means for older memories. The same
-        words are kept once."""
+        """Store a text and settle it among older memories. The same text is stored once."""
         from hotset.sources.memory.encode.encoder import worded_memory  # noqa: PLC0415 - a tenth of a second
 
         store, now = self._open(), self._clock()
@@ -485,7 +479,7 @@ class ProjectMemories:
                 before.standing in (Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED)
                 or trust is Trust.PERSON
             ):
-                # A person says it: that is the last word, whatever became of it before.
+                # A person repeats it: that overrides any earlier decision.
                 wanted = replace(
                     before,
                     standing=made.standing,
@@ -504,8 +498,8 @@ class ProjectMemories:
         return store.memory(kept.absorbed.get(made.id, made.id))
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> MemoryRecord | None:
-        """Nobody finds it any more. Erased, it leaves the disk for good; the pages that it was made
-        from stay in the store."""
+        """Hide it from every search. With `erase` it is deleted from disk; its source pages
+        stay."""
         store = self.store()
         if not erase:
             reason = memory_writer.one_line(why) or "somebody wanted it forgotten"
@@ -521,11 +515,11 @@ class ProjectMemories:
         return None
 
     def edit(self, id: str, *, ending: str | None = None, **changes: Any) -> MemoryRecord:
-        """Correct a memory; `edit_memory` names what can be changed. Raises `BadInput`."""
+        """Correct a memory; see `edit_memory` for the fields. Raises `BadInput`."""
         store, wanted = self.store(), None
         if ending is not None:
             memory = memory_writer.find_memory(store, id)
-            wanted = _named(Ending, ending, "an outcome is")
+            wanted = _parse_enum(Ending, ending, "an outcome is")
             if isinstance(memory.detail, Episode) and memory.source.session is not None:
                 self._keep_ending(store, memory.source.session, memory.detail.turns[1], wanted)
         return memory_writer.edit_memory(store, id, ending=wanted, **changes)
@@ -543,8 +537,8 @@ class ProjectMemories:
         return memory_writer.change_memory(self.store(), id, confirmed, "a person confirmed it")
 
     def outcome(self, session: str, ending: str) -> None:
-        """How the latest task of a session came out, from a caller who knows."""
-        store, wanted = self.store(), _named(Ending, ending, "an outcome is")
+        """Report how the latest task of a session came out."""
+        store, wanted = self.store(), _parse_enum(Ending, ending, "an outcome is")
         id = store.session(SessionId(session)).id
         self._keep_ending(
             store, id, max((turn.number for turn in store.turns(id)), default=0), wanted
@@ -577,7 +571,7 @@ class ProjectMemories:
         )
 
     def restore(self, ids: Sequence[str] = (), *, run: str = "") -> int:
-        """Bring back what was put aside: these memories, or all that a run took away."""
+        """Restore these memories, or all that a run put aside."""
         from hotset.sources.memory.consolidation import restore  # noqa: PLC0415 - only where a person asks
 
         store = self.store()
@@ -592,7 +586,7 @@ class ProjectMemories:
     # Files
 
     def export(self, folder: Path, form: str, progress: Progress = silent) -> int:
-        """Write every memory into a folder. Gives how many. Raises `BadInput`."""
+        """Write every memory into a folder; return how many. Raises `BadInput`."""
         from hotset.sources.memory.exchange import FileFormat, export_memories  # noqa: PLC0415 - only where a person asks
 
         return export_memories(self.store(), folder, FileFormat(form), progress)
@@ -600,8 +594,8 @@ class ProjectMemories:
     def import_(
         self, folder: Path, form: str = "", *, trusted: bool = False, progress: Progress = silent
     ) -> int:
-        """Take in what a folder says; `trusted` where a person stands for it. Gives how many are
-        new or changed."""
+        """Import memories from a folder; `trusted` if a person vouches for them. Returns how many
+        are new or changed."""
         from hotset.sources.memory.exchange import FileFormat, import_memories  # noqa: PLC0415 - only where a person asks
 
         store, wanted = self._open(), FileFormat(form) if form else None
@@ -612,7 +606,7 @@ class ProjectMemories:
         return report.new + report.changed
 
     def write_continuity(self) -> Path:
-        """Bring CONTINUITY.md up to date; what people wrote in it stays. Raises `BadInput`."""
+        """Update CONTINUITY.md; a person's text in it stays. Raises `BadInput`."""
         store = self._open()
         return self.continuity.write(store, self._overviews.latest(store))
 
@@ -626,10 +620,9 @@ class ProjectMemories:
         seconds: float | None = None,
         latest: int | None = None,
     ) -> int:
-        """Sessions that went on since become memories, where nothing was said for `quiet` seconds.
-        Gives how many did.
+        """Encode sessions that were quiet for `quiet` seconds; return how many.
 
-        `latest` leaves all but so many for later: those that ended last.
+        `latest`: only so many, those that ended last.
         """
         store = self._open()
         until = None if seconds is None else time.monotonic() + seconds
@@ -646,18 +639,17 @@ class ProjectMemories:
                     break
             if done:
                 self.pending.save(self._clock())
-                # whoever opens the next session is shown this one, and does not wait for it
+                # the next session is shown this one without waiting
                 _load_rooms()
                 self._index_memories(store)
                 if self.continuity.is_on:
-                    with suppress(
-                        BadInput
-                    ):  # a file that cannot be written is a matter for `hotset continuity write`
+                    # `hotset continuity write` reports a file that cannot be written
+                    with suppress(BadInput):
                         self.write_continuity()
         return done
 
     def follow(self, progress: Progress = silent, seconds: float = 30.0) -> None:
-        """Bring the index up to what is remembered and was said, as far as there is time."""
+        """Index new memories and pages, as far as time allows."""
         store, index, until = self.store(), self._index(), time.monotonic() + seconds
         passed = 0
         while index is not None and time.monotonic() < until:
@@ -684,16 +676,15 @@ class ProjectMemories:
 
     @property
     def unconsolidated(self) -> float:
-        """For how many seconds memories have been waiting for that, whichever process did it
-        last."""
+        """Seconds since the last consolidation by any process, or since the first memory."""
         now, store, last = self._clock(), self._open(), self._rarity.renewed
-        if last is None or last > now:  # never yet, or a clock that was put back
+        if last is None or last > now:  # never yet, or the clock was set back
             last = next((memory.time for _, memory in store.memories_after(0, 1)), now)
         return max(0.0, now - last)
 
     def adapt(self) -> LearnedWeights:
-        """Learn the weights of this store's recalls from what was read of them; kept only where
-        that is beyond doubt."""
+        """Learn this store's recall weights from what was read; kept only if significantly
+        better."""
         from hotset.sources.memory.recall_signals import DEFAULT, weights_from_events  # noqa: PLC0415 - tables of words
 
         store = self._open()
@@ -704,12 +695,12 @@ class ProjectMemories:
         return learned
 
     def economics(self, session: str = "") -> Sequence[SessionEconomics]:
-        """What memories cost and saved, session by session, the newest first."""
+        """Cost and savings of memories by session, the newest first."""
         return economics(self.store(), SessionId(session) if session else None)
 
     def settle_up(self, session: SessionId, occasion: Occasion) -> tuple[Event, ...]:
-        """Look at what memories cost in a session, and act where they cost too much. Gives what was
-        done."""
+        """Check what memories cost in a session, and act on breached limits. Returns the
+        actions."""
         store = self._open()
         return settle_up(
             store, partial(self._overviews.latest, store), session, occasion, self._clock()
@@ -718,10 +709,10 @@ class ProjectMemories:
     # Inside
 
     def _open(self) -> Store:
-        """Raises `BadConfig` where the operator wants no memory, and a `HotsetError` while there is
-        no store.
+        """Raises `BadConfig` if memory is switched off, and a `HotsetError` while there is no
+        store.
 
-        What is remembered already can be looked at and taken back all the same: see `store`.
+        Existing memories can still be viewed and taken back: see `store`.
         """
         if not self._config.memory.enabled:
             origin = self._config.origins.get("memory", "")
@@ -732,8 +723,8 @@ class ProjectMemories:
         return self.store()
 
     def _index_memories(self, store: Store) -> None:
-        """What was kept just now is found by the next search; what takes longer is left to the
-        follower of the store."""
+        """Index new memories for the next search; what takes longer is left to the store's
+        follower."""
         if (index := self._index()) is not None:
             with suppress(HotsetError, OSError):
                 memory_writer.follow_memories(store, index, time.monotonic() + self._index_seconds)
@@ -747,11 +738,10 @@ class ProjectMemories:
     def _recall_more(
         self, store: Store, asking: RecallQuery, text: RenderedText, max_tokens: int, steps: int
     ) -> tuple[RecallResult, RenderedText]:
-        """Further memories, then pages session by session: a question's own words reach only the
-        likeliest of them.
+        """Further memories, then pages session by session: a question's words match only the
+        likeliest ones.
 
-        Nothing is kept between the steps: each is worked out from the first answer, so that asking
-        again gives the same.
+        Stateless: each step is computed from the first answer, so repeating it gives the same.
         """
         from hotset.sources.memory.recall import pages_elsewhere  # noqa: PLC0415 - numpy
 
@@ -766,15 +756,14 @@ class ProjectMemories:
             pages = (
                 list(
                     islice(
-                        pages_elsewhere(asking, found, self._index(), store, told=known), _FURTHER
+                        pages_elsewhere(asking, found, self._index(), store, shown=known), _FURTHER
                     )
                 )
                 if asking.talk
                 else []
             )
-            likely = (
-                asking.most * (step + 1) if pages else _FURTHER
-            )  # what fits worse would take the room of the pages
+            # worse memories would take the room of the pages
+            likely = asking.most * (step + 1) if pages else _FURTHER
             memories = [
                 item
                 for item in found.items[:likely]
@@ -845,8 +834,8 @@ class ProjectMemories:
             and item.id not in known
             and fits(memory, prompt, task, self._knobs)
             and (session is None or memory.source.session != session)
-            and memory.trust
-            is not Trust.OUTSIDE  # words from outside are shown to those who ask, never pushed
+            # outside words are shown on request only, never pushed
+            and memory.trust is not Trust.OUTSIDE
         )
         if found := list(islice(helpful, self._knobs.reminders)):
             room = max_tokens - first.tokens - lately.tokens
@@ -872,7 +861,7 @@ class ProjectMemories:
         )
 
     def _layers(self, store: Store, memories: Sequence[MemoryRecord]) -> dict[str, Layer]:
-        """How much of each is shown, by its age, its use, and what refers to it."""
+        """The form of each memory, by age, use and references."""
         shape, now = arrangement(store), self._clock()
         uses = store.memory_uses([memory.id for memory in memories])
         return {
@@ -920,7 +909,7 @@ class ProjectMemories:
         how: Used = Used.SHOWN,
         task: Task | None = None,
     ) -> None:
-        """Not waited for; what cannot be kept is dropped."""
+        """Without waiting; what cannot be stored is dropped."""
         now, where = self._clock(), SessionId(session) if session else None
         available = self._overviews.latest(store).tokens if loads else 0
         with suppress(HotsetError):
@@ -944,7 +933,7 @@ class ProjectMemories:
             store.keep(deposit)
 
     def _keep_ending(self, store: Store, session: SessionId, turn: int, ending: Ending) -> None:
-        """How a task came out, so that it holds when its session goes on and is looked at again."""
+        """Store how a task came out, so that it holds when its session is encoded again."""
         from hotset.sources.memory.encode.session import OUTCOME  # noqa: PLC0415 - only where somebody knows
 
         store.keep(Event(OUTCOME, self._clock(), session, turn, {"outcome": str(ending)})).result(
@@ -952,18 +941,18 @@ class ProjectMemories:
         )
 
     def _try_to_remember(self, store: Store, session: SessionId) -> bool:
-        """True if it was remembered. What fails by itself is logged once and left alone until it
+        """True on success. An unexpected failure is logged once and not retried until the session
         goes on."""
-        said = self.pending.last_said(session)
-        if self._given_up.get(session) == said:
+        last_page = self.pending.last_page_time(session)
+        if self._given_up.get(session) == last_page:
             return False
         try:
             self._remember_session(store, session)
         except Exception as error:
-            # a bug of ours, or a page that is damaged, costs the memories of one session
+            # a bug of ours or a damaged page costs the memories of one session only
             if isinstance(error, HotsetError) and not isinstance(error, PageDamaged):
                 raise
-            self._given_up[session] = said
+            self._given_up[session] = last_page
             detailed = _log.isEnabledFor(logging.DEBUG)
             _log.warning(
                 "session %s cannot be remembered: %s",
@@ -975,7 +964,7 @@ class ProjectMemories:
         return True
 
     def _remember_session(self, store: Store, session: SessionId) -> None:
-        said = self.pending.last_said(session)
+        last_page = self.pending.last_page_time(session)
         with suppress(NotFound):  # a session that an export left out
             made = memory_writer.remember_session(
                 store, session, self._clock(), partial(memory_writer.near, store, self._index())
@@ -984,10 +973,10 @@ class ProjectMemories:
                 each.id for each in made.versions if isinstance(each.detail, Episode)
             )
             self.settle_up(session, "session")
-        self.pending.done(session, said)
+        self.pending.done(session, last_page)
 
 
-def _named(among: type[_Named], name: str, what: str) -> _Named:
+def _parse_enum(among: type[_Named], name: str, what: str) -> _Named:
     """Raises `BadInput`."""
     try:
         return among(name.strip().lower())
@@ -1013,8 +1002,7 @@ def _around(store: Store, id: MemoryId, depth: int) -> Iterator[MemoryLink]:
 
 
 def _load_rooms() -> None:
-    """Import what encoding and recalling need, before anybody waits for it: numpy, and tables of
-    words."""
+    """Import numpy and word tables for encoding and recall in advance."""
     from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
     from hotset.sources.memory.time_parser import time_words  # noqa: PLC0415
 

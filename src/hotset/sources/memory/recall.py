@@ -1,9 +1,8 @@
-"""What is remembered of a question: the words that were said and the memories made of them, in one
-order, each with its reasons.
+"""Recall: the pages and memories that answer a question, ranked together, each with its reasons.
 
-No model is called. The index is asked a few times, what it knows becomes signals, and their
-weighted sum is the order. What the index does not know of a memory (what replaced it, how often it
-was used) is read from the store for the few that may be shown.
+No model is called. A few index queries become signals, whose weighted sum is the order. What the
+index does not hold of a memory (what replaced it, how often it was used) is read from the store for
+the few that may be shown.
 """
 
 from __future__ import annotations
@@ -64,25 +63,23 @@ from hotset.store.port import Store, Where
 from hotset.text.terms import Term, first_hits, terms
 from hotset.window.page_text import page_stretches
 
-SAID = "said"
-"""The kind of what is no memory, but somebody's words."""
+TALK = "said"
+"""The kind of an item that is no memory, but a page of the conversation."""
 
 _LONGEST_QUESTION = 4000  # characters: a prompt may be a whole log
-_RECORDS = 40  # memories whose records are read: those that fit best
-_CLOSELY = 60  # candidates that are read word by word: 3 ms
+_RECORDS = 40  # memories whose records are read: the best by the index
+_CLOSELY = 60  # candidates that are reranked word by word: 3 ms
 _LOGGED = 30
-_SCANNED = 2000  # versions of memories, the newest, where there is no index
+_SCANNED = 2000  # newest versions of memories, if there is no index
 _HEADING = 80  # characters
-_LEAST_TERMS = (
-    3  # telling words of what was found by its neighbours alone: "ok" beside an answer is none
-)
-_REPLACED_BY = 5  # steps from one fact to the one that holds now
+_LEAST_TERMS = 3  # telling words of a page found by its neighbours alone: "ok" is not enough
+_REPLACED_BY = 5  # steps from a replaced fact to the one that holds now
 _NOTHING_SERVES = frozenset({"words", "meaning"})
 _FIT = frozenset({"words", "meaning", "window", "closely", "pointed", "session", "told", "number"})
-"""Signals of how well something answers a question; the others tell who said it, when, and whether
-it holds."""
+"""Signals of how well an item answers a question; the others are about speaker, time and
+validity."""
 OUTSIDE = "quoted from outside"
-_PARTS = 32  # of a message, and prompts in a row
+_PARTS = 32  # parts of a message, and prompts in a row
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +87,20 @@ class RecallQuery:
     query: str
     now: float
     task: Task | None = None
-    """None: told from the query."""
+    """None: detected from the query."""
     kinds: frozenset[MemoryKind] = frozenset()
-    """Of memories; all where none is named."""
+    """Kinds of memories to recall; all if empty."""
     talk: bool = True
-    """What was said is recalled, too."""
+    """Recall pages of conversations, too."""
     memories: bool = True
-    """Memories are recalled; otherwise they only help to find what was said."""
+    """Recall memories; otherwise they only help to find pages."""
     session: SessionId | None = None
-    """Who asks: what was said there is in its window already, and is not told again."""
+    """The session that asks. Its own pages are in its window already and are not recalled."""
     most: int = 10
     advice: int = MemoryKnobs().advice
-    """Procedures, and pitfalls, at a time."""
+    """At most so many procedures, and so many pitfalls."""
     deadline: float = 0.2
-    """Seconds. What takes longer is left out, and the answer says so."""
+    """Seconds. What takes longer is left out and named in `lacking`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +110,20 @@ class RecalledItem:
     """A memory's kind, or `said`."""
     title: str
     text: str
-    """Of a long page the stretch that fits. Data: whoever wrote it may not be trusted."""
+    """Of a long page the stretch that fits. Data: its author may not be trusted."""
     time: float
     score: float
-    """Of this question alone: good for an order, not for a threshold."""
+    """Comparable within one question only: good for an order, not for a threshold."""
     why: tuple[str, ...]
     signals: Mapping[str, float]
     memory: MemoryRecord | None = None
     page: PageId | None = None
     speaker: str = ""
-    """`user`, `assistant` or `quoted from outside`, of what was said."""
+    """Of a page: `user`, `assistant` or `quoted from outside`."""
     session: SessionId | None = None
-    """Where it was said, or what it was made of."""
+    """The session of the page, or the one the memory was made from."""
     turn: int = 0
-    """Of what was said."""
+    """Of a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +132,13 @@ class RecallResult:
     """The best first."""
     task: Task = Task.IMPLEMENTATION
     words: str = ""
-    """What was looked for."""
+    """The words that were searched for."""
     since: float | None = None
     until: float | None = None
     lacking: frozenset[str] = frozenset()
-    """What did not serve this time: `index`, `words`, `meaning`, `tail`, `closely`."""
+    """Search stages that did not run: `index`, `words`, `meaning`, `tail`, `closely`."""
     candidates: tuple[tuple[str, Mapping[str, float]], ...] = ()
-    """The first few ids with their signals, shown or not: what other weights would have put in
-    another order."""
+    """The first few ids with their signals, shown or not, for comparing other weights."""
 
 
 def recall(
@@ -152,57 +148,58 @@ def recall(
     weights: SignalWeights = DEFAULT,
     clock: Callable[[], float] = time.monotonic,
 ) -> RecallResult:
-    """Never forgotten, merged or unconfirmed memories; of a fact that was replaced, the one that
-    holds now."""
+    """Rank memories and pages for a question. Forgotten, merged and unconfirmed memories are left
+    out; a replaced fact yields the one that holds now."""
     until = clock() + asking.deadline
     query = asking.query[:_LONGEST_QUESTION]
-    meant = time_words(query, asking.now)
-    words = query_words(query)  # with its time: what happened in March often says so
+    time_range = time_words(query, asking.now)
+    words = query_words(query)  # with its time words: a text about March often names it
     task = asking.task or detect_task(query).task
-    nothing = RecallResult((), task, words, meant.since, meant.until)
+    empty = RecallResult((), task, words, time_range.since, time_range.until)
     if asking.most <= 0 or not words:
-        return nothing
+        return empty
     setting = RankSetting(
         now=asking.now,
         task=task,
-        spoken=meant,
+        spoken=time_range,
         of_the_model=asks_the_model(query),
         of_oneself=asks_of_oneself(query),
         for_a_number=asks_for_a_number(query),
     )
-    asked = IndexQuestion(words, asking.kinds or NAMED_KINDS, asking.talk, meant.since, meant.until)
+    question = IndexQuestion(
+        words, asking.kinds or NAMED_KINDS, asking.talk, time_range.since, time_range.until
+    )
     candidates, lacking = (
-        gather(asked, index, until, clock) if index is not None else ({}, _NOTHING_SERVES)
+        gather(question, index, until, clock) if index is not None else ({}, _NOTHING_SERVES)
     )
     if not candidates and lacking >= _NOTHING_SERVES:
-        candidates = _scanned(store, asked)
+        candidates = _scan_newest(store, question)
         lacking = frozenset({"index"}) if index is None else lacking | {"index"}
-    ranked = _Ranked(candidates, setting, weights)
-    ranked.look_into(store)
+    ranked = _Ranking(candidates, setting, weights)
+    ranked.read_records(store)
     if clock() < until:
         ranked.rerank(words)
     else:
         lacking |= {"closely"}
-    ranked.put_what_holds_first()
-    serving = _Serving(asking, store, ranked, terms(query))
+    ranked.transfer_fit()
+    selector = _ItemSelector(asking, store, ranked, terms(query))
     first = tuple(
         (key, ranked.signals[key]) for key, _ in order(ranked.signals, ranked.weights)[:_LOGGED]
     )
-    return replace(nothing, items=tuple(serving.items()), lacking=lacking, candidates=first)
+    return replace(empty, items=tuple(selector.items()), lacking=lacking, candidates=first)
 
 
 def best_stretch(page: Page, store: Store, wanted: Sequence[Term]) -> str:
-    """Of a page that was not found by its own words: the stretch that shares most with the
-    question; empty where it is lost."""
+    """The stretch of a page that shares most with the question; empty if the content is lost."""
     content = known_content(store, page.digest)
     stretches = () if content is None else page_stretches(page, content)
     return max(
-        (each.text for each in stretches), key=lambda text: _shared(text, wanted), default=""
+        (each.text for each in stretches), key=lambda text: _shared_weight(text, wanted), default=""
     )
 
 
 def speaker_of(page: Page, store: Store) -> str:
-    """Who said it; a prompt that is not proven to be a person's is a quotation."""
+    """The speaker of a page; a prompt not proven to be a person's is a quotation."""
     if page.kind is not Kind.PROMPT:
         return "assistant"
     message = list(
@@ -221,7 +218,7 @@ def speaker_of(page: Page, store: Store) -> str:
 
 
 def _reply_before(page: Page, store: Store) -> str:
-    """What the model said right before a prompt; nothing where it had called a tool."""
+    """The model's reply right before a prompt; empty if it called a tool."""
     at: Page | None = page
     for _ in range(_PARTS):
         at = known_page(store, at.parent) if at is not None and at.parent is not None else None
@@ -242,30 +239,30 @@ def heading(text: str) -> str:
     return " ".join(text[: 2 * _HEADING].split())[:_HEADING]
 
 
-def _shared(text: str, wanted: Sequence[Term]) -> float:
+def _shared_weight(text: str, wanted: Sequence[Term]) -> float:
     return sum(term.weight for _, term in first_hits(text, wanted))
 
 
-def _scanned(store: Store, asked: IndexQuestion) -> dict[str, RecallCandidate]:
-    """The newest memories that share a telling word; for when no index serves."""
-    wanted = terms(asked.words)
+def _scan_newest(store: Store, question: IndexQuestion) -> dict[str, RecallCandidate]:
+    """The newest memories that share a telling word with the question, for when no index serves."""
+    wanted = terms(question.words)
     newest = {
         memory.id: memory
-        for _, memory in store.memories_after(max(0, _last(store) - _SCANNED), _SCANNED)
+        for _, memory in store.memories_after(max(0, _last_version(store) - _SCANNED), _SCANNED)
     }
     found = {}
     for memory in newest.values():
-        if memory.kind not in asked.kinds or memory.standing not in FINDABLE:
+        if memory.kind not in question.kinds or memory.standing not in FINDABLE:
             continue
         entry = entry_of(memory)
-        if shared := _shared(f"{entry.title}\n{entry.text}", wanted):
+        if shared := _shared_weight(f"{entry.title}\n{entry.text}", wanted):
             place = entry.session, entry.time, entry.turn, entry.title, entry.text
             found[entry.whole] = RecallCandidate(entry.whole, entry.kind, *place, words=shared)
     return found
 
 
-def _last(store: Store) -> int:
-    """The number of the last version that was kept: beyond it there is nothing."""
+def _last_version(store: Store) -> int:
+    """The number of the last stored version of any memory."""
     beyond = 1
     while store.memories_after(beyond, 1):
         beyond *= 2
@@ -277,8 +274,8 @@ def _last(store: Store) -> int:
 
 
 @dataclass(slots=True)
-class _Ranked:
-    """The candidates with all that speaks for them."""
+class _Ranking:
+    """The candidates with their signals."""
 
     candidates: Mapping[str, RecallCandidate]
     setting: RankSetting
@@ -287,18 +284,17 @@ class _Ranked:
     memories: dict[str, MemoryRecord] = field(default_factory=dict)
     uses: Mapping[MemoryId, Uses] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
-    """What is to be said of a memory that stands for another one."""
+    """The reason to show for a memory that replaces another one."""
     decided_anew: dict[str, str] = field(default_factory=dict)
-    """The same, of a session."""
+    """The same, by session."""
     moved: dict[str, str] = field(default_factory=dict)
-    """From the session in which something was decided to the one in which that was decided anew."""
+    """From the session of a decision to the session that decided it anew."""
 
     def __post_init__(self) -> None:
         self.signals = first_signals(self.candidates, self.setting)
 
-    def look_into(self, store: Store) -> None:
-        """Reads the records of the memories that fit best, and lets them lift what they point
-        to."""
+    def read_records(self, store: Store) -> None:
+        """Read the records of the best memories and boost the pages they point to."""
         known = [
             key for key, _ in order(self.signals, self.weights) if not self.candidates[key].is_talk
         ]
@@ -313,11 +309,11 @@ class _Ranked:
                 continue
             fitting[key] = memory
             if memory.standing is Standing.SUPERSEDED and not held_then(memory, self.setting):
-                replaced[key] = _holding_now(store, memory)
+                replaced[key] = _current_version(store, memory)
         boosts = evidence_boosts(self.candidates, self.signals, fitting, replaced)
         for key, new in replaced.items():
             if new is not None:
-                self._put_in_its_place(fitting.pop(key), new)
+                self._replace_superseded(fitting.pop(key), new)
                 fitting[new.id] = new
         self.memories = fitting
         self.uses = store.memory_uses([memory.id for memory in fitting.values()]) if fitting else {}
@@ -330,7 +326,7 @@ class _Ranked:
             self.signals[key] |= more
 
     def rerank(self, words: str) -> None:
-        """Of the first ones each word is compared with each of the question's."""
+        """Score the best candidates word by word against the question."""
         first = [key for key, _ in order(self.signals, self.weights)[:_CLOSELY]]
         for key in first:
             if key in self.candidates:
@@ -339,11 +335,10 @@ class _Ranked:
         for key, value in zip(first, spread(score_wordwise(words, texts)), strict=True):
             self.signals[key]["closely"] = value
 
-    def put_what_holds_first(self) -> None:
-        """What was said where something was decided anew answers whatever is answered where that
-        was decided before."""
+    def transfer_fit(self) -> None:
+        """Give the page that decided something anew the fit of the page that decided it before."""
         for before, now in self.moved.items():
-            old, new = self._best_said(before), self._best_said(now)
+            old, new = self._best_page(before), self._best_page(now)
             if old is None or new is None:
                 continue
             for name in _FIT & self.signals[old].keys():
@@ -357,8 +352,8 @@ class _Ranked:
             return f"{memory.title}\n{memory.text}"
         return self.candidates[key].text if key in self.candidates else ""
 
-    def _put_in_its_place(self, old: MemoryRecord, new: MemoryRecord) -> None:
-        """What holds now, with the signals of what it replaced."""
+    def _replace_superseded(self, old: MemoryRecord, new: MemoryRecord) -> None:
+        """Replace a superseded memory by the one that holds now, which inherits its signals."""
         before = self.signals.pop(old.id)
         own = self.signals.get(new.id, {})
         self.signals[new.id] = {
@@ -371,16 +366,18 @@ class _Ranked:
                 f"what was decided there was decided anew on {day(new.created)}: {new.id}"
             )
 
-    def _best_said(self, session: str) -> str | None:
-        said = {
+    def _best_page(self, session: str) -> str | None:
+        pages = {
             key: each
             for key, each in self.signals.items()
-            if (found := self.candidates.get(key)) and found.is_talk and found.session == session
+            if (candidate := self.candidates.get(key))
+            and candidate.is_talk
+            and candidate.session == session
         }
-        return next((key for key, _ in order(said, self.weights)), None)
+        return next((key for key, _ in order(pages, self.weights)), None)
 
 
-def _holding_now(store: Store, old: MemoryRecord) -> MemoryRecord | None:
+def _current_version(store: Store, old: MemoryRecord) -> MemoryRecord | None:
     at = old
     for _ in range(_REPLACED_BY):
         replacing = [
@@ -398,18 +395,18 @@ def _holding_now(store: Store, old: MemoryRecord) -> MemoryRecord | None:
 
 
 @dataclass(slots=True)
-class _Serving:
-    """From the order to what is told: each thing once, and of advice one or two."""
+class _ItemSelector:
+    """From the ranking to the items shown: no duplicates, and only a few pieces of advice."""
 
     asking: RecallQuery
     store: Store
-    ranked: _Ranked
+    ranked: _Ranking
     wanted: tuple[Term, ...]
 
     def items(self) -> list[RecalledItem]:
         items: list[RecalledItem] = []
         spare: RecalledItem | None = None
-        for item in self._each():
+        for item in self._candidates():
             if len(items) < self.asking.most:
                 items.append(item)
             elif item.kind in WARNING_KINDS:
@@ -422,17 +419,17 @@ class _Serving:
         return items
 
     def _wants_a_pitfall(self, items: list[RecalledItem]) -> bool:
-        """Whoever looks for a bug is told what to avoid, where anything is known."""
+        """True if the task is debugging and no pitfall is among the items."""
         pitfalls = not self.asking.kinds or bool(WARNING_KINDS & self.asking.kinds)
         debugging = self.ranked.setting.task is Task.DEBUGGING and self.asking.memories and pitfalls
         return debugging and all(item.kind not in WARNING_KINDS for item in items)
 
-    def _each(self) -> Iterator[RecalledItem]:
+    def _candidates(self) -> Iterator[RecalledItem]:
         seen: set[str] = set()
         advice = dict.fromkeys(ADVICE_KINDS, 0)
         for key, score in order(self.ranked.signals, self.ranked.weights):
             item = (
-                self._memory(key, score) if key in self.ranked.memories else self._said(key, score)
+                self._memory(key, score) if key in self.ranked.memories else self._page(key, score)
             )
             if item is None or (same := " ".join(item.text.split())) in seen:
                 continue
@@ -454,13 +451,13 @@ class _Serving:
         reasons = self._why(key, f"{memory.title}\n{memory.text}", memory)
         if key in self.ranked.notes:
             reasons = (self.ranked.notes[key], *reasons)
-        said = memory.title, memory.text, memory.created, round(score, 6)
+        fields = memory.title, memory.text, memory.created, round(score, 6)
         signals, session = dict(self.ranked.signals[key]), memory.source.session
         return RecalledItem(
-            memory.id, memory.kind, *said, reasons, signals, memory, session=session
+            memory.id, memory.kind, *fields, reasons, signals, memory, session=session
         )
 
-    def _said(self, key: str, score: float) -> RecalledItem | None:
+    def _page(self, key: str, score: float) -> RecalledItem | None:
         candidate = self.ranked.candidates[key]
         if not candidate.is_talk or candidate.session == self.asking.session:
             return None
@@ -487,44 +484,44 @@ class _Serving:
 
 
 def _page_item(page: Page, store: Store, text: str, reasons: tuple[str, ...]) -> RecalledItem:
-    said = heading(text), text, page.time, 0.0, reasons, dict[str, float]()
+    fields = heading(text), text, page.time, 0.0, reasons, dict[str, float]()
     speaker = speaker_of(page, store)
-    return RecalledItem(page.id, SAID, *said, None, page.id, speaker, page.session, page.turn)
+    return RecalledItem(page.id, TALK, *fields, None, page.id, speaker, page.session, page.turn)
 
 
 NEIGHBOUR_WHY = "said where something else was found"
 
-_SESSIONS = 8  # the first, by what was found of them
-_AROUND = 40  # turns before the first and after the last that was found in a session
-_PAGES = 200  # of a session that are looked at
+_SESSIONS = 8  # the best ones
+_AROUND = 40  # turns before the first and after the last hit in a session
+_PAGES = 200  # looked at in one session
 _PROMPTS = frozenset({Kind.PROMPT})
 
 
 def neighbour_pages(
     items: Sequence[RecalledItem], store: Store, query: str = "", *, but: SessionId | None = None
 ) -> Iterator[RecalledItem]:
-    """A session after the other by turns, in each the nearest to what was found first. Nothing is
-    read before it is wanted.
+    """Prompts near the items' turns, one session after the other, lazily; in each the nearest
+    first.
 
-    Nothing of the session that asks (`but`), and nothing that is among the items.
+    Excludes the items themselves and the asking session (`but`).
     """
     wanted, known = terms(query), {item.id for item in items}
-    told: set[str] = set()
+    seen: set[str] = set()
     sessions = [(session, turns) for session, turns in turns_of(items).items() if session != but][
         :_SESSIONS
     ]
     for page in chain.from_iterable(
-        zip_longest(*(said_near(turns, session, store) for session, turns in sessions))
+        zip_longest(*(prompts_near(turns, session, store) for session, turns in sessions))
     ):
-        if page is None or page.id in known or page.digest in told:
+        if page is None or page.id in known or page.digest in seen:
             continue
-        told.add(page.digest)
+        seen.add(page.digest)
         if (item := as_recalled(page, store, wanted, NEIGHBOUR_WHY)) is not None:
             yield item
 
 
 def turns_of(items: Iterable[RecalledItem]) -> dict[SessionId, list[int]]:
-    """The sessions in which something was found, the best first, with the turns at which it was."""
+    """The sessions of the items, best first, with the turns of the items."""
     found: dict[SessionId, list[int]] = {}
     for item in items:
         if item.session is not None:
@@ -535,8 +532,8 @@ def turns_of(items: Iterable[RecalledItem]) -> dict[SessionId, list[int]]:
     return found
 
 
-def said_near(turns: Sequence[int], session: SessionId, store: Store) -> list[Page]:
-    """What a person said in a session, the nearest to these turns first."""
+def prompts_near(turns: Sequence[int], session: SessionId, store: Store) -> list[Page]:
+    """The prompts of a session, the nearest to these turns first."""
     span = (min(turns) - _AROUND, max(turns) + _AROUND) if turns else None
     pages = store.pages(Where(session=session, kinds=_PROMPTS, turns=span, limit=_PAGES))
     return sorted(
@@ -545,20 +542,17 @@ def said_near(turns: Sequence[int], session: SessionId, store: Store) -> list[Pa
 
 
 def as_recalled(page: Page, store: Store, wanted: Sequence[Term], why: str) -> RecalledItem | None:
-    """A person's words; None where they say nothing."""
+    """A page as an item; None if it has too few telling words."""
     text = best_stretch(page, store, wanted)
     return _page_item(page, store, text, (why,)) if says_something(text) else None
 
 
 ELSEWHERE_WHY = "said in a session that may be about it"
 
-_NEAREST = (
-    200  # of what people said, however far from the question: in a small store that is all of it
-)
+_NEAREST = 200  # prompts searched for: in a small store that is all of them
 _AT_A_TIME = 8
-"""Sessions that take turns before the next ones are looked at. On conversations among 30 others one
-at a time and all at once show less of the evidence in a thousand tokens: 98.6 and 98.8 against 99.4
-%."""
+"""Sessions that take turns before the next ones. On conversations among 30 others one at a time and
+all at once show less of the evidence in a thousand tokens: 98.6 and 98.8 against 99.4 %."""
 _PERSON, _MODEL = "user", "assistant"
 _ONLY_PROMPTS = Filter(sorts=frozenset({Sort.PAGE}), kinds=frozenset({str(Kind.PROMPT)}))
 
@@ -569,43 +563,42 @@ def pages_elsewhere(
     index: Index | None,
     store: Store,
     *,
-    told: frozenset[str] = frozenset(),
+    shown: frozenset[str] = frozenset(),
 ) -> Iterator[RecalledItem]:
-    """People's words, a few sessions at a time by turns, the likeliest first; in each first what is
-    nearest to the question.
+    """Prompts of likely sessions, a few sessions at a time by turns; in each the nearest to the
+    question first.
 
-    What models said of it stands behind them, or before them where the question asks for that.
-    `found` is what was recalled. Nothing of what was `told`, nothing twice, and nothing of the
-    session that asks. Nothing is read before it is wanted.
+    Replies follow, or precede if the question asks for them. Lazy; excludes what was `shown`,
+    duplicates and the asking session.
     """
-    answers = [item for item in found.items if item.speaker == _MODEL and item.id not in told]
-    people = _said_by_people(asking, found, index, store, told)
+    answers = [item for item in found.items if item.speaker == _MODEL and item.id not in shown]
+    people = _prompts_elsewhere(asking, found, index, store, shown)
     yield from chain(answers, people) if asks_the_model(asking.query) else chain(people, answers)
 
 
-def _said_by_people(
+def _prompts_elsewhere(
     asking: RecallQuery,
     found: RecallResult,
     index: Index | None,
     store: Store,
-    told: frozenset[str],
+    shown: frozenset[str],
 ) -> Iterator[RecalledItem]:
-    wanted, known = terms(found.words), set(told)
+    wanted, known = terms(found.words), set(shown)
     nearest, turns = _nearest(asking, found, index), turns_of(found.items)
     sessions = [
         session for session in dict.fromkeys((*turns, *nearest)) if session != asking.session
     ]
-    said = {item.id: item for item in found.items if item.memory is None}
+    pages = {item.id: item for item in found.items if item.memory is None}
     for at in range(0, len(sessions), _AT_A_TIME):
         some = (
-            _said_in(each, nearest.get(each, ()), turns.get(each, ()), store)
+            _prompts_of(each, nearest.get(each, ()), turns.get(each, ()), store)
             for each in sessions[at : at + _AT_A_TIME]
         )
         for page in chain.from_iterable(zip_longest(*some)):
             if page is None or page.id in known or page.digest in known:
                 continue
             known |= {page.id, page.digest}
-            item = said.get(page.id) or as_recalled(page, store, wanted, ELSEWHERE_WHY)
+            item = pages.get(page.id) or as_recalled(page, store, wanted, ELSEWHERE_WHY)
             if item is not None:
                 yield item
 
@@ -613,8 +606,7 @@ def _said_by_people(
 def _nearest(
     asking: RecallQuery, found: RecallResult, index: Index | None
 ) -> dict[SessionId, list[PageId]]:
-    """What people said in each session, the best first: as it was recalled, and then by what an
-    index says of it."""
+    """The prompts of each session, best first: those recalled, then those the index finds."""
     nearest: dict[SessionId, list[PageId]] = {}
     for item in found.items:
         if item.session is not None and item.page is not None and item.speaker == _PERSON:
@@ -625,13 +617,13 @@ def _nearest(
     return nearest
 
 
-def _said_in(
+def _prompts_of(
     session: SessionId, first: Sequence[PageId], turns: Sequence[int], store: Store
 ) -> Iterator[Page]:
-    """These, and then whatever else was said there."""
+    """These prompts, then the others of the session."""
     near = list(turns)
     for id in dict.fromkeys(first):
         if (page := known_page(store, id)) is not None:
             near.append(page.turn)
             yield page
-    yield from said_near(near, session, store)
+    yield from prompts_near(near, session, store)

@@ -1,9 +1,9 @@
-"""What speaks for each candidate of a recall: signals of the index, the lift of memories that fit,
-their order and reasons; what each signal counts, and learning that from what was read afterwards.
+"""Recall signals: gather candidates from the index, score and order them, give reasons, and learn
+the signals' weights.
 
-Each recall is logged with the signals of what it found, as numbers; a reading of one of these in
-the same session soon after shows that it was wanted. Every set of weights can so be judged on the
-same recalls, without trying it out on anybody.
+Each recall is logged with the signals of its candidates, as numbers; reading one of them in the
+same session soon after marks it as wanted. So any weights can be judged on the same recalls without
+trying them out.
 
 The defaults are round numbers near those that are chosen on four fifths of LongMemEval's questions
 and do best on the rest; with any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10
@@ -42,7 +42,7 @@ from hotset.nouns.turn import Event
 from hotset.sources.memory.data_lines import DAY
 from hotset.sources.memory.economics import LOADED
 from hotset.sources.memory.kinds import ADVICE_KINDS
-from hotset.sources.memory.memory_writer import WINDOW, said_by
+from hotset.sources.memory.memory_writer import WINDOW, window_speaker
 from hotset.sources.memory.tasks import KIND_WEIGHTS
 from hotset.sources.memory.time_parser import TimeWords, fits
 from hotset.text.sentences import SENTENCE_END
@@ -58,45 +58,45 @@ if TYPE_CHECKING:
     from hotset.index.embed.table import TokenMaxSim
 
 SAME_SESSION = 0.5
-"""Of being outdated, for what else was said or done where something was decided that no longer
-holds."""
+"""How outdated other pages of a session are in which a replaced decision was made."""
 
 _MEANING_SHARE = 0.4  # beside words, in how well a memory fits
 
 
 @dataclass(frozen=True, slots=True)
 class SignalWeights:
-    """A field for each signal, by its name in `Recalled.signals`. A score is the sum of every
-    signal times its weight."""
+    """One weight per signal, named as in `Recalled.signals`. A score is the weighted sum of the
+    signals."""
 
     words: float = 1.0
     """Full text of its own words; the best candidate has 1."""
     meaning: float = 0.3
-    """The cosine of its vector and the question's, above what any candidate has."""
+    """The cosine of its vector and the question's, above the floor of the candidates."""
     window: float = 0.2
-    """Full text of what was said around it."""
+    """Full text of the turns around it."""
     closely: float = 0.6
-    """Each word of the question against each of its words, by meaning; of the first few."""
+    """Each word of the question against each of its words, by meaning; for the first few only."""
     pointed: float = 0.2
-    """A memory that fits points to it."""
+    """A fitting memory has it as a source."""
     session: float = 0.3
-    """An episode that fits has it in it."""
+    """A fitting episode contains it."""
     speaker: float = 0.9
-    """A person said it, and the question does not ask what the model said."""
+    """A person wrote it, and the question does not ask for the model's words."""
     told: float = 0.25
-    """Who asks about themselves told of themselves here."""
+    """The question is about the user, and so is this text."""
     number: float = 0.2
-    """The question asks for a number or a date, and there is one in it."""
+    """The question asks for a number or a date, and it contains one."""
     when: float = 1.2
-    """It was said in the time that the question speaks of."""
+    """It is of the time that the question names."""
     recent: float = 0.1
     latest: float = 0.2
-    """Of a question for the latest or the first: how late, or early, it is among the candidates."""
+    """If the question asks for the latest or first: how late, or early, it is among the
+    candidates."""
     used: float = 0.15
     kind: float = 0.6
     """The task wants memories of its kind."""
     failed: float = 0.3
-    """It went wrong, and the task is to find out why something does."""
+    """It failed, and the task is debugging."""
     outdated: float = -1.0
     """Something else holds now."""
 
@@ -110,7 +110,7 @@ DEFAULT = SignalWeights()
 
 
 def weights_from_dict(given: Mapping[str, float]) -> SignalWeights:
-    """What it does not name is as by default; what is no signal is left out."""
+    """Missing signals have their default weight; unknown ones are ignored."""
     return replace(
         DEFAULT, **{name: float(value) for name, value in given.items() if name in SIGNALS}
     )
@@ -120,60 +120,61 @@ def weights_from_dict(given: Mapping[str, float]) -> SignalWeights:
 class LoggedCandidate:
     id: str
     signals: Mapping[str, float]
-    """As they were summed up, before their weights; a missing one is 0."""
+    """Before weighting; a missing one is 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallLog:
-    """A recall: what could have been served, and what turned out to be of use."""
+    """A recall: its candidates, and which of them proved useful."""
 
     candidates: tuple[LoggedCandidate, ...]
     good: frozenset[str]
-    """Read, or said to have helped."""
+    """Read, or reported as helpful."""
     bad: frozenset[str] = frozenset()
-    """Said to have misled."""
+    """Reported as misleading."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedWeights:
     weights: Mapping[str, float]
-    """The defaults, where nothing better was found."""
+    """The defaults if nothing better was found."""
     gain: float
-    """In NDCG@10 on the recalls that were held out, with its 98 % interval; of what was found, also
-    when it was not taken."""
+    """In NDCG@10 on held-out recalls, with its 98 % interval, whether or not the weights were
+    adopted."""
     low: float
     high: float
     used: int
-    """Recalls that could tell something."""
+    """Recalls that were informative."""
     why: str
 
 
 def learn_weights(
     log: Sequence[RecallLog], defaults: Mapping[str, float], seed: int = 0
 ) -> LearnedWeights:
-    """`log` in the order of time. The same log and seed give the same weights."""
+    """Learn weights from a log in order of time. Deterministic for a log and seed."""
     import numpy as np  # noqa: PLC0415
 
-    telling = [one for one in log if _tells(one)][-_MOST:]
-    few = f"{len(telling)} recalls can tell something; {_LEAST} are needed"
-    kept = LearnedWeights(dict(defaults), 0.0, 0.0, 0.0, len(telling), few)
-    if len(telling) < _LEAST:
+    informative = [one for one in log if _is_informative(one)][-_MOST:]
+    few = f"{len(informative)} recalls can tell something; {_LEAST} are needed"
+    kept = LearnedWeights(dict(defaults), 0.0, 0.0, 0.0, len(informative), few)
+    if len(informative) < _LEAST:
         return kept
     rng = np.random.default_rng(seed)
-    split = round(len(telling) * _FIT)
+    split = round(len(informative) * _FIT)
     names = tuple(name for name, weight in defaults.items() if weight)
     start = np.array([defaults[name] for name in names], dtype=np.float64)
-    older, newer = (_Trial.of(part, names, rng) for part in (telling[:split], telling[split:]))
-    found = _search(older, start)
-    gain, low, high = _gained(newer, start, found, rng)
-    told = (
-        f"{gain:+.3f} [{low:+.3f}, {high:+.3f}] NDCG@10 on {len(telling) - split} recalls held out"
+    older, newer = (
+        _Trial.of(part, names, rng) for part in (informative[:split], informative[split:])
     )
-    kept = replace(kept, gain=gain, low=low, high=high, why=f"kept: {told}")
+    found = _search(older, start)
+    gain, low, high = _measure_gain(newer, start, found, rng)
+    held_out = len(informative) - split
+    result = f"{gain:+.3f} [{low:+.3f}, {high:+.3f}] NDCG@10 on {held_out} recalls held out"
+    kept = replace(kept, gain=gain, low=low, high=high, why=f"kept: {result}")
     if low <= 0:
         return kept
-    canary = _search(older.shuffled(rng), start)
-    if _gained(newer.shuffled(rng), start, canary, rng)[1] > 0:
+    canary = _search(older.shuffle(rng), start)
+    if _measure_gain(newer.shuffle(rng), start, canary, rng)[1] > 0:
         won = "kept: shuffled labels won as well, so the log shows something else"
         return replace(kept, why=won)
     moved = ", ".join(
@@ -182,7 +183,7 @@ def learn_weights(
         if now != before
     )
     weights = {**defaults, **dict(zip(names, map(float, found), strict=True))}
-    return replace(kept, weights=weights, why=f"adapted: {moved}; {told}")
+    return replace(kept, weights=weights, why=f"adapted: {moved}; {result}")
 
 
 _LEAST = 40  # recalls: below that the interval of the gain is wider than any gain that was seen
@@ -190,16 +191,16 @@ _MOST = 4000  # the newest ones: a store changes, and this is a second of work
 _FIT = 0.5  # of the log; as many to test on as to learn from
 _STEPS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # of a default weight
 _PASSES = 4
-# towards the defaults: an octave away from them must be worth this much in the sum over all recalls
+# towards the defaults: an octave away must be worth this much in the sum over all recalls
 _PULL = 0.3
 _DEPTH = 10
-_MISLED = 0.5  # of what a good one is worth: people say it more rarely than they read, and mean it
+_MISLED = 0.5  # of a good one's worth: people report it more rarely than they read, and mean it
 _RESAMPLES = 1000
 _TAIL = 0.01  # with 0.025, weights were adapted to pure noise in 4 of 100 stores
 
 
-def _tells(one: RecallLog) -> bool:
-    """Is something in it better than something else?"""
+def _is_informative(one: RecallLog) -> bool:
+    """True if it labels some candidates better than others."""
     ids = {candidate.id for candidate in one.candidates}
     labelled = ids & (one.good | one.bad)
     return bool(labelled) and (labelled != ids or bool(ids & one.good and ids & one.bad))
@@ -207,13 +208,13 @@ def _tells(one: RecallLog) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """Recalls as arrays, to be ranked by any weights. Candidates stand in a random order, which
-    decides ties."""
+    """Recalls as arrays, to rank by any weights. Candidates are in random order, which decides
+    ties."""
 
     signals: Floats
-    """Signal, recall, candidate."""
+    """Axes: signal, recall, candidate."""
     missing: NDArray[np.bool_]
-    """Recall, candidate: recalls have different numbers of them."""
+    """Axes: recall, candidate. Recalls differ in their number of candidates."""
     marks: tuple[_Marks, _Marks]
     """The good ones and the bad ones."""
 
@@ -238,22 +239,21 @@ class _Trial:
             signals, missing, (_Marks.of(places[0], len(log)), _Marks.of(places[1], len(log)))
         )
 
-    def shuffled(self, rng: np.random.Generator) -> _Trial:
-        """The same, with as many labels on other candidates of the same recall."""
+    def shuffle(self, rng: np.random.Generator) -> _Trial:
+        """The same, with as many labels on random candidates of the same recall."""
         import numpy as np  # noqa: PLC0415
 
         chance = rng.random(self.missing.shape)
         chance[self.missing] = 2.0
-        place = np.argsort(
-            chance, axis=1
-        )  # a permutation of each recall's own candidates, the missing ones last
+        # a permutation of each recall's own candidates, the missing ones last
+        place = np.argsort(chance, axis=1)
         marks = tuple(
             _Marks(one.rows, place[one.rows, one.columns], one.ideal) for one in self.marks
         )
         return _Trial(self.signals, self.missing, (marks[0], marks[1]))
 
     def scores(self, weights: Floats) -> Floats:
-        """Signal by signal: candidates with equal signals get equal scores, to the last bit."""
+        """Summed signal by signal: equal signals give equal scores, to the last bit."""
         import numpy as np  # noqa: PLC0415
 
         total = np.zeros(self.missing.shape)
@@ -263,7 +263,7 @@ class _Trial:
         return total
 
     def worth(self, scores: Floats) -> Floats:
-        """Of each recall: NDCG of the good ones, less what the bad ones take."""
+        """For each recall: NDCG of the good ones, less a share of that of the bad ones."""
         good, bad = self.marks
         return good.ndcg(scores) - _MISLED * bad.ndcg(scores)
 
@@ -275,7 +275,7 @@ class _Marks:
     rows: NDArray[np.int64]
     columns: NDArray[np.int64]
     ideal: Floats
-    """Of each recall: the best that they can reach."""
+    """For each recall the best reachable value."""
 
     @classmethod
     def of(cls, places: Sequence[tuple[int, int]], recalls: int) -> _Marks:
@@ -297,7 +297,7 @@ class _Marks:
 
 
 def _search(trial: _Trial, start: Floats) -> Floats:
-    """One weight after the other, each at its best step, until nothing moves."""
+    """Coordinate search: each weight at its best step, until nothing changes."""
     import numpy as np  # noqa: PLC0415
 
     steps = np.array(_STEPS)
@@ -323,10 +323,10 @@ def _search(trial: _Trial, start: Floats) -> Floats:
     return found
 
 
-def _gained(
+def _measure_gain(
     trial: _Trial, start: Floats, found: Floats, rng: np.random.Generator
 ) -> tuple[float, float, float]:
-    """The mean gain of a recall, and its interval by resampling recalls."""
+    """The mean gain of a recall, and its bootstrap interval."""
     import numpy as np  # noqa: PLC0415
 
     gains = trial.worth(trial.scores(found)) - trial.worth(trial.scores(start))
@@ -351,7 +351,7 @@ def recalled_event(
     task: Task,
     ms: float,
 ) -> Event:
-    """Ids and numbers, never a word of what was asked or found."""
+    """The log entry of a recall: ids and numbers, never words of the question or the results."""
     signals = [
         {name: round(value, _DIGITS) for name, value in each.items() if value}
         for _, each in candidates
@@ -366,8 +366,7 @@ def recalled_event(
 
 
 def weights_from_events(events: Iterable[Event]) -> LearnedWeights:
-    """The weights that would have put what was read higher, where that is beyond doubt; otherwise
-    the default ones."""
+    """The weights that rank what was read significantly higher; otherwise the defaults."""
     return learn_weights(list(_log(events)), DEFAULT.as_dict())
 
 
@@ -382,7 +381,7 @@ def _log(events: Iterable[Event]) -> Iterator[RecallLog]:
             and event.detail.get("asked")
         ):
             ids = str(event.detail.get("ids", "")).split()
-            # what a recall itself showed has several
+            # a recall's own showing has several ids
             for time, candidates, good in asked.get(event.session, ()) if len(ids) == 1 else ():
                 if 0 <= event.time - time <= _SOON:
                     good.update(one.id for one in candidates if one.id == ids[0])
@@ -395,7 +394,7 @@ def _logged_candidates(detail: Mapping[str, str | int | float]) -> tuple[LoggedC
     ids = str(detail.get("ids", "")).split()
     try:
         signals = msgspec.json.decode(str(detail.get("signals", "")), type=list[dict[str, float]])
-    except msgspec.DecodeError:  # somebody else's event
+    except msgspec.DecodeError:  # a foreign event
         return ()
     if len(ids) != len(signals):
         return ()
@@ -409,10 +408,10 @@ def evidence_boosts(
     memories: Mapping[str, MemoryRecord],
     replaced: Mapping[str, MemoryRecord | None],
 ) -> dict[str, Signals]:
-    """For each page that was found. `replaced` are the memories that hold no longer, with what
-    holds now, if anything does.
+    """Signals for the candidate pages from fitting memories. `replaced`: outdated memories, each
+    with the one that holds now, if any.
 
-    A memory that was replaced boosts the words of the one that holds now instead of its own.
+    A replaced memory boosts the pages of the one that holds now instead of its own.
     """
     boost = _EvidenceBoost()
     for id, share in _evidence_shares(signals, memories).items():
@@ -430,8 +429,7 @@ def evidence_boosts(
 def _evidence_shares(
     signals: Mapping[str, Signals], memories: Mapping[str, MemoryRecord]
 ) -> dict[str, float]:
-    """How well each fits, beside the best of its kind: texts of another kind are of another
-    length."""
+    """The fit of each memory relative to the best of its kind: kinds differ in text length."""
     fit = {id: signals[id]["words"] + _MEANING_SHARE * signals[id]["meaning"] for id in memories}
     best: dict[str, float] = {}
     for id, memory in memories.items():
@@ -444,7 +442,7 @@ def _evidence_shares(
 
 @dataclass(slots=True)
 class _EvidenceBoost:
-    """What the memories that fit say for the pages they stand on."""
+    """Boosts of the pages that fitting memories were made from."""
 
     pages: dict[str, float] = field(default_factory=dict)
     stretches: dict[str, list[tuple[tuple[int, int], float]]] = field(default_factory=dict)
@@ -452,7 +450,7 @@ class _EvidenceBoost:
     old_pages: set[str] = field(default_factory=set)
     old_sessions: set[str] = field(default_factory=set)
     moved: dict[str, set[str]] = field(default_factory=dict)
-    """By session: those in which something was decided that this one replaced."""
+    """By session: those with decisions that this one replaced."""
 
     def point(self, memory: MemoryRecord, share: float) -> None:
         for page in memory.source.pages:
@@ -488,12 +486,12 @@ class _EvidenceBoost:
 
 
 TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 50, Kind.RESPONSE: 25}
-"""Whose words are looked for, and how many stretches of each: one search for both finds the longer
-answers of models first."""
+"""Page kinds to search and how many stretches of each: one search for both would find the longer
+replies first."""
 
 _WINDOWS = 25
 _MEMORIES = 30
-_CLOSE = 0.45  # cosine that counts where no telling word is shared: see `sources.history.search`
+_CLOSE = 0.45  # cosine that counts without a shared telling word: see `sources.history.search`
 _WORD = re.compile(r"\S+")
 _EDGES = re.compile(r"^\W+|\W+$")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")
@@ -504,15 +502,15 @@ _NUMBER = re.compile(
     ),
     re.IGNORECASE,
 )
-_ENOUGH_TOLD = 2  # own statements: more say no more
+_ENOUGH_STATEMENTS = 2  # own statements: more make no difference
 
 
 @dataclass(frozen=True, slots=True)
 class RecallCandidate:
-    """Something that may be recalled, with what the index knows of it."""
+    """A page or memory that may be recalled, with the index's scores."""
 
     key: str
-    """A page's id, or a memory's."""
+    """Id of a page or a memory."""
     kind: str
     """`prompt`, `response`, or a memory's kind."""
     session: str
@@ -520,7 +518,7 @@ class RecallCandidate:
     turn: int = 0
     title: str = ""
     text: str = ""
-    """Its best stretch; empty where only what stands around it was found."""
+    """Its best stretch; empty if only the turns around it were found."""
     words: float | None = None
     meaning: float | None = None
     window: float | None = None
@@ -532,10 +530,10 @@ class RecallCandidate:
 
 @dataclass(frozen=True, slots=True)
 class IndexQuestion:
-    """A question, as far as the index is asked."""
+    """The part of a question that is sent to the index."""
 
     words: str
-    """Without what people say around it, and without its time."""
+    """Without filler words."""
     kinds: frozenset[MemoryKind]
     talk: bool
     since: float | None = None
@@ -543,42 +541,41 @@ class IndexQuestion:
 
 
 def query_words(query: str) -> str:
-    """The words of a question that tell it from others; all of them, where none does. Quotes are no
-    condition here."""
+    """The telling words of a question; all of them if none is. Quotes are no condition here."""
     words = query.replace('"', " ")
     kept = [word for word in _WORD.findall(words) if _EDGES.sub("", word).lower() not in CHAT]
     return " ".join(kept) or " ".join(words.split())
 
 
 def gather(
-    asked: IndexQuestion, index: Index, until: float, clock: Callable[[], float] = time.monotonic
+    question: IndexQuestion, index: Index, until: float, clock: Callable[[], float] = time.monotonic
 ) -> tuple[dict[str, RecallCandidate], frozenset[str]]:
-    """Everything that shares a telling word with the question, or is close to it in meaning; and
-    what did not serve in one of the searches."""
+    """Candidates that share a telling word with the question or are close to it in meaning; and the
+    search stages that did not serve."""
     candidates: dict[str, RecallCandidate] = {}
     lacking: frozenset[str] = frozenset()
-    for query in _queries(asked):
+    for query in _queries(question):
         hits = index.search(replace(query, deadline=max(0.0, until - clock())))
         lacking |= hits.lacking
         for new in _candidates(hits.hits):
-            candidates[new.key] = _together(candidates.get(new.key), new)
+            candidates[new.key] = _merge_candidates(candidates.get(new.key), new)
     return candidates, lacking
 
 
-def _queries(asked: IndexQuestion) -> Iterator[Query]:
+def _queries(question: IndexQuestion) -> Iterator[Query]:
     wanted: list[tuple[Sort, frozenset[str], int]] = []
-    if asked.talk:
+    if question.talk:
         wanted += [(Sort.PAGE, frozenset({kind}), most) for kind, most in TALK_KINDS.items()]
         wanted.append((Sort.MEMORY, frozenset({WINDOW}), _WINDOWS))
-    if asked.kinds:
-        wanted.append((Sort.MEMORY, frozenset(map(str, asked.kinds)), _MEMORIES))
+    if question.kinds:
+        wanted.append((Sort.MEMORY, frozenset(map(str, question.kinds)), _MEMORIES))
     spans: list[tuple[float | None, float | None, float]] = [(None, None, 1.0)]
-    if asked.since is not None or asked.until is not None:
-        spans.append((asked.since, asked.until, 0.5))
+    if question.since is not None or question.until is not None:
+        spans.append((question.since, question.until, 0.5))
     for since, until, share in spans:
         for sort, kinds, most in wanted:
             only = Filter(sorts=frozenset({sort}), kinds=kinds, since=since, until=until)
-            yield Query(asked.words, only, int(most * share))
+            yield Query(question.words, only, int(most * share))
 
 
 def _candidates(hits: Iterable[IndexHit]) -> Iterator[RecallCandidate]:
@@ -590,7 +587,7 @@ def _candidates(hits: Iterable[IndexHit]) -> Iterator[RecallCandidate]:
             if hit.by_words is not None:
                 yield RecallCandidate(
                     entry.whole,
-                    said_by(entry),
+                    window_speaker(entry),
                     entry.session,
                     entry.time,
                     entry.turn,
@@ -602,9 +599,8 @@ def _candidates(hits: Iterable[IndexHit]) -> Iterator[RecallCandidate]:
             yield RecallCandidate(entry.whole, entry.kind, *about, *fit)
 
 
-def _together(one: RecallCandidate | None, other: RecallCandidate) -> RecallCandidate:
-    """Several stretches of a page are one candidate, with the text of the best and the best of each
-    signal."""
+def _merge_candidates(one: RecallCandidate | None, other: RecallCandidate) -> RecallCandidate:
+    """Merge stretches of a page: the text of the best, and the best of each signal."""
     if one is None:
         return other
     best = max(
@@ -618,13 +614,13 @@ def _together(one: RecallCandidate | None, other: RecallCandidate) -> RecallCand
 
 
 def own_statements(text: str) -> float:
-    """How much somebody tells of themselves, from 0 to 1: sentences in the first person that are no
+    """How much a text tells about its author, from 0 to 1: first-person sentences that are no
     questions."""
-    spoken = (each for line in text.split("\n") for each in SENTENCE_END.split(line))
-    told = sum(
-        1 for each in spoken if _OWN_STATEMENT.search(each) and not each.rstrip().endswith("?")
+    parts = (each for line in text.split("\n") for each in SENTENCE_END.split(line))
+    statements = sum(
+        1 for each in parts if _OWN_STATEMENT.search(each) and not each.rstrip().endswith("?")
     )
-    return min(1.0, told / _ENOUGH_TOLD)
+    return min(1.0, statements / _ENOUGH_STATEMENTS)
 
 
 def score_wordwise(question: str, texts: Sequence[str]) -> list[float]:
@@ -644,10 +640,9 @@ Signals = dict[str, float]
 
 _PERSON = "prompt"
 
-# the share of cosines that say nothing: the least of those that were found is near the middle of
-# all
+# the share of cosines that mean nothing: the least of those found is near the median of all
 _FLOOR = 1 / 3
-# of cosines: what differs by less is alike, and must not be told apart where only two were found
+# of cosines: smaller differences must not separate two candidates
 _LEAST_SPAN = 0.2
 _RECENT_DAYS = 30.0  # after so many days it counts a third
 _OTHER_KINDS = 0.3  # of kinds that the tasks' table does not name
@@ -661,9 +656,9 @@ class RankSetting:
     now: float
     task: Task
     spoken: TimeWords = field(default_factory=TimeWords)
-    """The time that it speaks of."""
+    """The time it names."""
     of_the_model: bool = False
-    """It asks what the model said."""
+    """It asks for the model's words."""
     of_oneself: bool = False
     for_a_number: bool = False
 
@@ -671,7 +666,7 @@ class RankSetting:
 def first_signals(
     candidates: Mapping[str, RecallCandidate], setting: RankSetting
 ) -> dict[str, Signals]:
-    """By what the index knows alone."""
+    """Signals from the index alone."""
     words = _shares({key: each.words for key, each in candidates.items()})
     windows = _shares({key: each.window for key, each in candidates.items()})
     meaning = _above_floor({key: each.meaning for key, each in candidates.items()})
@@ -697,7 +692,7 @@ def first_signals(
 
 
 def text_signals(each: RecallCandidate, setting: RankSetting) -> Signals:
-    """What a person's words tell by themselves: looked at only where they may be shown."""
+    """Signals of a prompt's text; computed only for those that may be shown."""
     if each.kind != _PERSON:
         return {}
     return {
@@ -707,13 +702,13 @@ def text_signals(each: RecallCandidate, setting: RankSetting) -> Signals:
 
 
 def wanted_kind(kind: MemoryKind, task: Task) -> float:
-    """How much a task wants memories of this kind; of the one that it wants most, 1."""
+    """How much a task wants this kind of memory; 1 for the kind it wants most."""
     row = KIND_WEIGHTS[task]
     return row.get(kind, _OTHER_KINDS) / max(row.values())
 
 
 def memory_signals(memory: MemoryRecord, uses: Uses | None, setting: RankSetting) -> Signals:
-    """What a memory's own record tells."""
+    """Signals of a memory's own record."""
     signals: Signals = {}
     if uses is not None:
         useful = uses.read + 2 * uses.helped - 2 * uses.misled
@@ -729,15 +724,14 @@ def memory_signals(memory: MemoryRecord, uses: Uses | None, setting: RankSetting
 
 
 def held_then(memory: MemoryRecord, setting: RankSetting) -> bool:
-    """The question is about a time before something else came to hold."""
+    """True if the question is about a time in which the memory still held."""
     ended = memory.valid_until
     until = setting.spoken.until
     return setting.spoken.first or (until is not None and ended is not None and until <= ended)
 
 
 def order(signals: Mapping[str, Signals], weights: SignalWeights) -> list[tuple[str, float]]:
-    """Keys with their scores, best first. Of equal ones the order is that of their names: nothing
-    depends on who came first."""
+    """Keys with their scores, best first; ties by key."""
     counts = weights.as_dict()
     scored = [
         (-sum(counts[name] * value for name, value in found.items() if value), key)
@@ -747,7 +741,7 @@ def order(signals: Mapping[str, Signals], weights: SignalWeights) -> list[tuple[
 
 
 def spread(values: Sequence[float]) -> list[float]:
-    """From 0 for the least towards 1 for the greatest, which has it where they differ by enough."""
+    """Scale to 0..1 from the least to the greatest value; less if they hardly differ."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     return [(value - low) / max(high - low, _LEAST_SPAN) for value in values]
 
@@ -769,8 +763,8 @@ def _above_floor(values: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _places(candidates: Mapping[str, RecallCandidate]) -> dict[str, float]:
-    """From 0 for the earliest to 1 for the latest, by place: one that is years older makes the
-    others no more alike."""
+    """From 0 for the earliest to 1 for the latest by rank, so that one old outlier changes
+    nothing."""
     times = sorted({each.time for each in candidates.values()})
     place = {time: at / max(1, len(times) - 1) for at, time in enumerate(times)}
     return {key: place[each.time] for key, each in candidates.items()}
@@ -791,10 +785,10 @@ def why(
     memory: MemoryRecord | None = None,
     uses: Uses | None = None,
 ) -> tuple[str, ...]:
-    """What spoke for something that is told, the plainest first; `text` is what of it was compared
-    with the question."""
+    """The reasons for an item, the plainest first; `text` is what was compared with the
+    question."""
     return (
-        *_of_signals(signals, _shared(text, wanted), setting),
+        *_of_signals(signals, _shared_words(text, wanted), setting),
         *(_of_memory(memory, uses, signals, setting) if memory is not None else ()),
     )
 
@@ -842,18 +836,18 @@ def _of_memory(
         )
 
 
-def _shared(text: str, wanted: tuple[Term, ...]) -> list[str]:
-    """The words of the text by which it was found, as they stand there."""
+def _shared_words(text: str, wanted: tuple[Term, ...]) -> list[str]:
+    """The words of the text that match the question, as written there."""
     low = lower_in_place(text)
     words = (_SPOKEN_WORD.match(low, at) for at, _ in first_hits(text, wanted))
     return list(dict.fromkeys(word[0] for word in words if word))[:_MOST_WORDS]
 
 
-def _range(said: TimeWords) -> str:
-    if said.since is None:
-        return f"the time before {day(said.until or 0.0)}"
-    if said.until is None:
-        return f"the time since {day(said.since)}"
-    if said.until - said.since <= DAY:
-        return day(said.since)
-    return f"{day(said.since)} to {day(said.until - 1)}"
+def _range(times: TimeWords) -> str:
+    if times.since is None:
+        return f"the time before {day(times.until or 0.0)}"
+    if times.until is None:
+        return f"the time since {day(times.since)}"
+    if times.until - times.since <= DAY:
+        return day(times.since)
+    return f"{day(times.since)} to {day(times.until - 1)}"

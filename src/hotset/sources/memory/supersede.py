@@ -1,5 +1,5 @@
-"""What a new fact does to those that are there: it confirms, replaces, contradicts or is merged
-with them. Both stay."""
+"""Settle a new fact among existing ones: it confirms, replaces, contradicts or is merged with them.
+Both stay."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from hotset.sources.memory.encode.encoder import ledger_id
 from hotset.sources.memory.kinds import KINDS, RULES, is_same
 from hotset.sources.memory.memory_writer import (
     Similar,
-    heard_in,
-    joined,
+    is_from_session,
+    join_memories,
     known_memory,
     next_version,
     rank,
@@ -41,7 +41,7 @@ _NAME = re.compile(
     r"`[^`\n]{1,80}`|[\w./-]*(?:[a-z][A-Z]|\w[_/.]\w)[\w./-]*|(?<=[a-z,;:] "
     r")[A-Z][\w+#-]*|[A-Z]{2,}\w*"
 )
-_MOST_READ = 4000  # characters of a text; what decides whether two agree stands early
+_MOST_READ = 4000  # characters of a text; what decides is near the beginning
 
 _NEGATIONS = re.compile(
     r"\b(?:not|never|no|none|neither|nor|without|cannot|avoid|stop|n't|don'?t|doesn'?t|isn'?t|"
@@ -82,21 +82,20 @@ _HINTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatementWords:
-    """A text, as far as it decides whether two say the same."""
+    """The features of a text that decide whether two say the same."""
 
     words: frozenset[str]
-    """That carry meaning, without their endings; identifiers come apart."""
+    """Telling words, stemmed; identifiers are split."""
     order: tuple[str, ...]
-    """The same words, each once, as they follow each other."""
+    """The same words, each once, in order."""
     numbers: frozenset[str]
     names: frozenset[str]
-    """Of things: identifiers, paths, words with capitals. Another name is another thing."""
+    """Of things: identifiers, paths, capitalized words. Another name is another thing."""
     denies: bool
     amends: bool
-    """It says of itself that it changes something that held before."""
+    """It says that it changes something."""
     hints: bool
-    """It may change something that held before, of what it speaks about: `no longer`, `moved
-    to`."""
+    """It may change something about its subject: `no longer`, `moved to`."""
 
 
 @lru_cache(maxsize=4096)
@@ -117,7 +116,7 @@ def statement_words(text: str) -> StatementWords:
 
 
 def telling_words(text: str) -> list[str]:
-    """In their order and as they stand, in lower case: without those that stand in every text."""
+    """In order and lower case, without common words."""
     return [
         word
         for piece in _PIECE.findall(text)
@@ -125,31 +124,31 @@ def telling_words(text: str) -> list[str]:
     ]
 
 
-def shared(one: StatementWords, other: StatementWords) -> float:
-    """How much of the shorter one's words stands in the other, from 0 to 1."""
+def word_overlap(one: StatementWords, other: StatementWords) -> float:
+    """The share of the shorter one's words found in the other, from 0 to 1."""
     least = min(len(one.words), len(other.words))
     return len(one.words & other.words) / least if least else 0.0
 
 
-def alike(one: StatementWords, other: StatementWords) -> float:
-    """How many of all their words they share, from 0 to 1."""
+def word_similarity(one: StatementWords, other: StatementWords) -> float:
+    """The share of all words that both have, from 0 to 1."""
     every = len(one.words | other.words)
     return len(one.words & other.words) / every if every else 0.0
 
 
 def speak_of_two_things(one: str, other: str) -> bool:
-    """Do they say something else, each of another one of its sort? `Host 1 is called heron`, `Host
-    2 is called crane`.
+    """True if they say different things of two numbered things: `Host 1 is called heron`, `Host 2
+    is called crane`.
 
-    Where only what it is said of differs, that is what changed: `version 2 is current`.
+    If only the number differs, that is what changed: `version 2 is current`.
     """
-    (mine, said), (theirs, also_said) = _parted(one), _parted(other)
-    return said != also_said and bool(mine - theirs) and bool(theirs - mine)
+    (mine, words), (theirs, other_words) = _split_statement(one), _split_statement(other)
+    return words != other_words and bool(mine - theirs) and bool(theirs - mine)
 
 
-def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Which one of its sort a sentence speaks of, by numbers and letters; and the words of what it
-    says."""
+def _split_statement(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The numbers and letters that identify the subject of a sentence, and the words of its
+    predicate."""
     found = _SAYS.search(text, 0, _MOST_READ)
     if found is None:
         return frozenset(), ()
@@ -158,15 +157,14 @@ def _parted(text: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def in_order(one: StatementWords, other: StatementWords) -> bool:
-    """Do the words that both have follow each other in the same way? `A replaced B` is not `B
-    replaced A`."""
+    """True if shared words have the same order. `A replaced B` is not `B replaced A`."""
     return [word for word in one.order if word in other.words] == [
         word for word in other.order if word in one.words
     ]
 
 
 def conflict(one: StatementWords, other: StatementWords) -> bool:
-    """Where one of them says another number, another name, the opposite, or no."""
+    """True if numbers, names or negation differ, or opposite words are used."""
     mine, theirs = one.words - other.words, other.words - one.words
     return (
         one.numbers != other.numbers
@@ -183,25 +181,24 @@ _OPPOSITES = [tuple(root(word) for word in pair.split("/")) for pair in _PAIRS.s
 
 
 DOUBT = 0.6
-"""What confidence is left of a fact that a more trusted one contradicts."""
+"""The share of confidence left to a fact that a more trusted one contradicts."""
 
-_SAME = 0.85  # of all words shared, one text within the other: what is more is a filler
-_CLOSE = 0.7  # of all words shared: nothing but the value differs
-# of the shorter one's words in an amendment that names no subject; decisions on other things share
-# up to 0.32
+_SAME = 0.85  # of all words shared, one text within the other: the rest is filler
+_CLOSE = 0.7  # of all words shared: only the value differs
+# of the shorter one's words in an amendment without a subject; decisions on other things share up
+# to 0.32
 _AMENDED = 0.4
-_NEAREST_AMENDED = 0.3  # the same, where nothing else is nearer to the amendment
+_NEAREST_AMENDED = 0.3  # the same, if nothing else is nearer to the amendment
 _FEWEST_SHARED = 5  # words, in such an amendment
-_SUBJECT_AMENDED = 0.25  # the same, where both name one subject
-_SUBJECT_CLOSE = (
-    0.5  # of all words beside the subject's; a decision told again in other words shares a third
-)
-_VALUE = 4  # words that a value has at most
+_SUBJECT_AMENDED = 0.25  # the same, if both name one subject
+# of all words beside the subject's; a decision repeated in other words shares a third
+_SUBJECT_CLOSE = 0.5
+_VALUE = 4  # words of a value at most
 _ASIDE = frozenset({Standing.FORGOTTEN, Standing.SUPERSEDED, Standing.MERGED})
 
 
 class FactVerdict(Enum):
-    """What a later fact is to an earlier one."""
+    """The relation of a later fact to an earlier one."""
 
     UNRELATED = auto()
     SAME = auto()
@@ -212,22 +209,20 @@ class FactVerdict(Enum):
 @dataclass(frozen=True, slots=True)
 class Settlement:
     memories: tuple[MemoryRecord, ...] = ()
-    """All that is to be written: the new ones, as they stand now, and new versions of older
-    ones."""
+    """All versions to write: the new memories, and changed older ones."""
     links: tuple[MemoryLink, ...] = ()
     absorbed: Mapping[MemoryId, MemoryId] = field(default_factory=dict)
-    """New ones that say what is there already, and what carries their sources now: links go there,
-    and they are not written."""
+    """New memories that repeat an existing one, and that one: links go there, and they are not
+    written."""
 
 
 def settle(
     new: Sequence[MemoryRecord], store: Store, similar: Similar, now: float, run: str = ""
 ) -> Settlement:
-    """What is to be written so that the new memories stand in their place among the others.
+    """What to write so that the new memories take their place among the others.
 
-    Only facts confirm, replace and contradict each other; memories of other kinds are given back as
-    they came. The same, in whatever order the new ones are given; with what it gave written, it
-    gives nothing more to write.
+    Only facts confirm, replace and contradict each other; other kinds are passed through.
+    Independent of the order of the new ones; idempotent once written.
     """
     table = _Table(store, now, run)
     for memory in sorted(new, key=lambda each: (each.created, each.id)):
@@ -235,26 +230,28 @@ def settle(
             table.place(memory, [each.id for each in similar(memory) if each.kind is memory.kind])
         else:
             table.put(memory)
-    return table.settled()
+    return table.settlement()
 
 
 def settle_among(
     fact: MemoryId, near: Sequence[MemoryId], store: Store, now: float, run: str = ""
 ) -> Settlement:
-    """What a fact of the store does to others that it is near to, the nearest first; those that say
-    the same stay apart."""
+    """The effects of a stored fact on those near to it, the nearest first. Duplicates are not
+    merged."""
     table = _Table(store, now, run)
     table.weigh(fact, near)
-    return table.settled()
+    return table.settlement()
 
 
 def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) -> FactVerdict:
-    """What the later one of two facts is to the earlier one, by what they say; `nearest` where no
-    third one is nearer."""
+    """The relation of a later fact to an earlier one, by their words; `nearest`: no third one is
+    nearer."""
     one, other = statement_words(earlier.text), statement_words(later.text)
     if in_order(one, other) and not conflict(one, other):
         within = one.words <= other.words or other.words <= one.words
-        if one.words == other.words or (within and alike(one, other) >= _SAME and not other.amends):
+        if one.words == other.words or (
+            within and word_similarity(one, other) >= _SAME and not other.amends
+        ):
             return FactVerdict.SAME
     if speak_of_two_things(earlier.text, later.text) and not other.amends:
         return FactVerdict.UNRELATED
@@ -264,25 +261,25 @@ def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) 
     least = _NEAREST_AMENDED if nearest else _AMENDED
     if (
         other.amends
-        and shared(one, other) >= least
+        and word_overlap(one, other) >= least
         and len(one.words & other.words) >= _FEWEST_SHARED
     ):
         return FactVerdict.CHANGED
     return (
         FactVerdict.CHANGED
-        if alike(one, other) >= _CLOSE and conflict(one, other)
+        if word_similarity(one, other) >= _CLOSE and conflict(one, other)
         else FactVerdict.UNRELATED
     )
 
 
 def subject_of(memory: MemoryRecord) -> frozenset[str]:
-    """The words of what it is about; empty where it does not say."""
+    """The words of its subject; empty if it names none."""
     named = memory.detail.subject if isinstance(memory.detail, Fact) else ""
     return frozenset(root(word) for word in telling_words(named))
 
 
 class _Table:
-    """The new facts and those that they touch, as they stand while one after another is settled."""
+    """The new facts and those that they affect, while they are settled one by one."""
 
     def __init__(self, store: Store, now: float, run: str) -> None:
         self._store, self._now, self._run = store, now, run
@@ -296,15 +293,14 @@ class _Table:
         self._latest[memory.id] = self._written[memory.id] = memory
 
     def place(self, new: MemoryRecord, near: Sequence[MemoryId]) -> None:
-        """Where one that is there says the same, it carries the sources of both; otherwise the new
-        one is weighed."""
+        """Absorb the new one into an existing duplicate; otherwise weigh it."""
         self.put(new)
         others = tuple(dict.fromkeys((*near, *self._new)))
         if new.version == 1:
-            for old in self._known(new.id, others):
+            for old in self._known_memories(new.id, others):
                 if (
                     self._takes(old, new)
-                    and judge(*_in_time(old, new)) is FactVerdict.SAME
+                    and judge(*_order_by_time(old, new)) is FactVerdict.SAME
                     and _speaks_for(old, new)
                 ):
                     self._absorb(new, old)
@@ -313,7 +309,7 @@ class _Table:
         self._new.append(new.id)
 
     def weigh(self, id: MemoryId, near: Sequence[MemoryId]) -> None:
-        """Against those that stand, the nearest first: an amendment that names no subject replaces
+        """Compare it with active ones, the nearest first: an amendment without a subject replaces
         only one."""
         memory = self._read(id)
         if memory is None or memory.standing is not Standing.ACTIVE:
@@ -323,15 +319,14 @@ class _Table:
             for link in self._store.memory_links(id)
             if link.relation in (Relation.SUPERSEDES, Relation.CONTRADICTS)
         ]
-        decided = frozenset(
-            link.to if link.of == id else link.of for link in links
-        )  # what became of it since is for good
+        # pairs that were decided before stay as they are
+        decided = frozenset(link.to if link.of == id else link.of for link in links)
         amended = any(link.of == id and link.relation is Relation.SUPERSEDES for link in links)
-        for old in self._known(id, near):
+        for old in self._known_memories(id, near):
             now = self._latest[id]
             if old.id in decided or {old.standing, now.standing} != {Standing.ACTIVE}:
                 continue
-            earlier, later = _in_time(old, now)
+            earlier, later = _order_by_time(old, now)
             loose = not subject_of(old) or subject_of(old) != subject_of(now)
             if judge(earlier, later, nearest=old.id == near[0]) is FactVerdict.CHANGED and not (
                 loose and amended
@@ -339,29 +334,29 @@ class _Table:
                 amended = amended or loose
                 self._decide(earlier, later)
 
-    def settled(self) -> Settlement:
+    def settlement(self) -> Settlement:
         return Settlement(
             tuple(self._written.values()), tuple(self._links.values()), dict(self._absorbed)
         )
 
-    def _known(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
+    def _known_memories(self, id: MemoryId, near: Sequence[MemoryId]) -> Iterator[MemoryRecord]:
         return (old for other in near if other != id and (old := self._read(other)) is not None)
 
     def _takes(self, old: MemoryRecord, new: MemoryRecord) -> bool:
-        """May it carry what says the same? What was put aside takes what its own session says
-        again: that is no news."""
+        """True if it may absorb a duplicate. One that was put aside absorbs repetitions of its own
+        session only."""
         return old.standing is Standing.ACTIVE or (
-            old.standing in _ASIDE and heard_in(old.source, new.source.session)
+            old.standing in _ASIDE and is_from_session(old.source, new.source.session)
         )
 
     def _read(self, id: MemoryId) -> MemoryRecord | None:
-        """Its latest version: what a search gave may be older."""
+        """Its latest version: a search may have found an older one."""
         if id not in self._latest and (memory := known_memory(self._store, id)) is not None:
             self._latest[id] = memory
         return self._latest.get(id)
 
     def _absorb(self, new: MemoryRecord, old: MemoryRecord) -> None:
-        both = joined(old, new)
+        both = join_memories(old, new)
         if old.standing is Standing.ACTIVE and not is_same(both, old):
             self._change(
                 old,
@@ -374,11 +369,11 @@ class _Table:
         self._absorbed[new.id] = old.id
 
     def _decide(self, earlier: MemoryRecord, later: MemoryRecord) -> None:
-        """The later one holds, unless it is less trusted or was not later after all."""
+        """The later one holds, unless it is less trusted or not later."""
         if (
             rank(later.trust) >= rank(earlier.trust)
             and later.created > earlier.created
-            and not (earlier.pinned and later.trust is not Trust.PERSON)  # a person holds to it
+            and not (earlier.pinned and later.trust is not Trust.PERSON)  # a person insists on it
         ):
             self._change(
                 earlier,
@@ -396,7 +391,7 @@ class _Table:
             )
 
     def _change(self, memory: MemoryRecord, why: str, **changes: object) -> None:
-        """A version that was not written yet takes the change itself."""
+        """An unwritten version takes the change itself."""
         latest = self._latest[memory.id]
         is_new = memory.id in self._written
         changed = next_version(
@@ -410,14 +405,13 @@ class _Table:
         )
 
 
-def _in_time(one: MemoryRecord, other: MemoryRecord) -> tuple[MemoryRecord, MemoryRecord]:
-    """The earlier one, and the later one."""
+def _order_by_time(one: MemoryRecord, other: MemoryRecord) -> tuple[MemoryRecord, MemoryRecord]:
+    """The earlier one and the later one."""
     return (one, other) if (one.created, one.id) <= (other.created, other.id) else (other, one)
 
 
 def _speaks_for(old: MemoryRecord, new: MemoryRecord) -> bool:
-    """A word more in somebody's text is a filler where nobody more trusted would have to stand for
-    it."""
+    """True if `old` may absorb `new`: it is at least as trusted, or has the same words."""
     return (
         rank(old.trust) >= rank(new.trust)
         or statement_words(old.text).words == statement_words(new.text).words
@@ -425,17 +419,16 @@ def _speaks_for(old: MemoryRecord, new: MemoryRecord) -> bool:
 
 
 def _another_value(one: StatementWords, other: StatementWords, subject: frozenset[str]) -> bool:
-    """Do two facts on one subject give it another value, or do they say different things about
-    it?"""
+    """True if two facts on one subject give it different values, rather than say different things
+    of it."""
     mine, theirs = one.words - subject, other.words - subject
-    if (
-        not mine - theirs or not theirs - mine
-    ):  # one only says more, or a number, a name or a no makes the difference
+    # one only says more, or a number, a name or a negation makes the difference
+    if not mine - theirs or not theirs - mine:
         return conflict(one, other)
     if len(mine) <= _VALUE and len(theirs) <= _VALUE:
         return True
     if other.amends or other.hints:
-        return shared(one, other) >= _SUBJECT_AMENDED
+        return word_overlap(one, other) >= _SUBJECT_AMENDED
     return len(mine & theirs) / len(mine | theirs) >= _SUBJECT_CLOSE
 
 
@@ -451,11 +444,9 @@ def overtaken_ledgers(
     now: float,
     run: str = "",
 ) -> tuple[tuple[MemoryRecord, ...], tuple[MemoryLink, ...]]:
-    """What is to be written when a session was made into memories: which ledgers it leaves behind,
-    and by what.
+    """Which active ledgers a session supersedes, and by what.
 
-    `ledgers` are those that stand. Said again, it gives nothing: what was left behind stands no
-    more.
+    Idempotent: a superseded ledger is not active any more.
     """
     episodes = [each for each in made if isinstance(each.detail, Episode)]
     unfinished = any(each.id == ledger_id(session) for each in made)
@@ -482,7 +473,7 @@ def overtaken_ledgers(
 
 
 def _goes_on(episode: MemoryRecord, ledger: MemoryRecord) -> bool:
-    """Does it take up, later, what the ledger left?"""
+    """True if a later episode continues the ledger's work."""
     if episode.created < ledger.created or episode.source.session == ledger.source.session:
         return False
     assert isinstance(episode.detail, Episode)
@@ -505,7 +496,7 @@ def is_same_file(path: str, other: str) -> bool:
     return path == other or path.endswith(f"/{other}") or other.endswith(f"/{path}")
 
 
-_LEAST_ALIKE = 0.6  # of all words shared: vectors alone take two texts about one thing for the same
+_LEAST_ALIKE = 0.6  # of all words shared: by vectors alone, two texts about one thing look the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,29 +506,28 @@ class Merger:
 
 
 def say_the_same(one: str, other: str) -> bool:
-    """As far as words can tell: no other number, name or value, and not one yes and the other
-    no."""
+    """True if no number, name, value or negation differs, as far as words can tell."""
     first, second = statement_words(one), statement_words(other)
     mine, theirs = first.words - second.words, second.words - first.words
     another_value = len(mine) == 1 and len(theirs) == 1
-    close = alike(first, second) >= _LEAST_ALIKE and in_order(first, second)
+    close = word_similarity(first, second) >= _LEAST_ALIKE and in_order(first, second)
     return close and not another_value and not conflict(first, second)
 
 
 def mergers(memories: Iterable[MemoryRecord], same: Mapping[str, Sequence[str]]) -> list[Merger]:
-    """Groups of which each is one memory, the best of it kept; `same` tells which texts say the
-    same as another.
+    """Groups of duplicates, each with the best one to keep; `same` maps a text to those that say
+    the same.
 
-    Only what says the same as the kept one goes into it: no chain leads to something else. Each
-    memory is in one group at most.
+    A member must say the same as the kept one: there are no chains. Each memory is in at most one
+    group.
     """
-    saying: dict[str, list[MemoryRecord]] = {}
+    by_text: dict[str, list[MemoryRecord]] = {}
     for memory in sorted(memories, key=_worth, reverse=True):
-        saying.setdefault(memory.text, []).append(memory)
+        by_text.setdefault(memory.text, []).append(memory)
     taken: set[str] = set()
     found: list[Merger] = []
     for text, best in sorted(
-        ((text, said[0]) for text, said in saying.items()),
+        ((text, group[0]) for text, group in by_text.items()),
         key=lambda each: _worth(each[1]),
         reverse=True,
     ):
@@ -548,23 +538,23 @@ def mergers(memories: Iterable[MemoryRecord], same: Mapping[str, Sequence[str]])
             *(
                 other
                 for other in sorted(set(same.get(text, ())))
-                if other in saying and other not in taken
+                if other in by_text and other not in taken
             ),
         ]
         taken.update(texts)
-        lost = [memory.id for each in texts for memory in saying[each] if memory.id != best.id]
+        lost = [memory.id for each in texts for memory in by_text[each] if memory.id != best.id]
         if lost:
             found.append(Merger(best.id, tuple(sorted(lost))))
     return found
 
 
-def merged(
+def merge_group(
     kept: MemoryRecord, lost: Sequence[MemoryRecord], now: float, run: str
 ) -> tuple[tuple[MemoryRecord, ...], tuple[MemoryLink, ...]]:
-    """What is to be written."""
+    """The versions and links to write."""
     whole = kept
     for each in lost:
-        whole = joined(whole, each)
+        whole = join_memories(whole, each)
     changed = next_version(
         kept,
         now,
@@ -583,8 +573,7 @@ def merged(
 
 
 def _worth(memory: MemoryRecord) -> tuple[bool, int, float, float, str]:
-    """What a person said or pinned, then the more trusted, the surer, the older one: nobody stands
-    for the words of others."""
+    """A person's or pinned memory first, then by trust, confidence and age."""
     return (
         memory.pinned or memory.trust is Trust.PERSON,
         rank(memory.trust),

@@ -1,5 +1,4 @@
-"""What somebody is about to do, by the words of the prompt and what was done before: which memories
-that wants. Pure."""
+"""Detect the kind of task from the prompt and earlier actions, to choose memories for it. Pure."""
 
 from __future__ import annotations
 
@@ -101,7 +100,7 @@ POLITE = """
     bitte, kannst du, könntest du, wir müssen, ich möchte, por favor, puedes, podrías, necesito, quiero
     s'il te plaît, s'il vous plaît
     peux-tu, pourrais-tu, pouvez-vous, je veux, 请你, 请, 帮我, 麻烦你, 麻烦, 我想, 我们需要, 把这个"""
-"""What stands before the ask and says nothing of it."""
+"""Words before the request that say nothing of it."""
 
 DENIALS = """
     do not, don't/dont, doesn't/didn't/isn't/aren't/wasn't, no need to/for, never, not, without, avoid, stop
@@ -248,7 +247,7 @@ HEADS: tuple[tuple[Task, float, str], ...] = (
         ),
     ),
 )
-"""How a clause begins that asks for something, and how sure that is. The first that fits holds."""
+"""How a requesting clause begins, and how sure that is. The first match wins."""
 
 SIGNS: Mapping[Task, str] = {
     Task.DEBUGGING: """
@@ -294,13 +293,13 @@ SIGNS: Mapping[Task, str] = {
         feature request, implement/implemented/implementing, acceptance criteria, user story, from scratch, should be able to
         should support/accept, to be able to, adding/add support, mvp, prototype, we need a/an, 新功能""",
 }
-"""What is said of a task anywhere in a text."""
+"""Words that indicate a task anywhere in a text."""
 
 STATEMENTS = """
     the, my, our, a, an, it, this, there, some, after, when, since, users, customers, people, everything, nothing
     nobody, running, i get, i got
     der, die, das, meine, nach, el, la, los, mi, le, les, mon, ma, après"""
-"""How a sentence begins that says how things are, and asks for nothing."""
+"""How a sentence begins that reports and requests nothing."""
 
 WISHES = """
     should, need/needs/needed, must, want/wants, would like, i'd/we'd like/love, wish, could, ought, please
@@ -325,7 +324,7 @@ PHASES: tuple[tuple[Task, float, str], ...] = (
     (Task.IMPLEMENTATION, 1.0, "changing, editing"),  # a fix and a clean-up change files as well
     (Task.DEBUGGING, 1.0, "testing"),
 )
-"""What a phase is called. Whoever names the task itself is believed."""
+"""Names of phases. A phase named after a task decides it."""
 
 TRACES = re.compile(
     r"""
@@ -353,14 +352,14 @@ KIND_WEIGHTS: Mapping[Task, Mapping[MemoryKind, float]] = {
 class TaskGuess:
     task: Task
     confidence: float
-    """From 0 (nothing speaks, or two tasks equally) to 1."""
+    """From 0 (no evidence, or two tasks equally) to 1."""
     because: tuple[str, ...] = ()
-    """What speaks for it, strongest first."""
+    """The evidence, strongest first."""
 
 
 def detect_task(goal: str, actions: Sequence[str] = (), phase: str = "") -> TaskGuess:
-    """`actions`: tools, each with its command or path behind it where it has one (`Bash pytest -q`,
-    `Read src/a.py`)."""
+    """Guess the task. `actions`: tools, each with its command or path if it has one (`Bash pytest
+    -q`, `Read src/a.py`)."""
     evidence = [*_from_words(goal), *_from_actions(actions), *_from_phase(phase)]
     scores = dict.fromkeys(Task, 0.0)
     for one in evidence:
@@ -371,9 +370,9 @@ def detect_task(goal: str, actions: Sequence[str] = (), phase: str = "") -> Task
     if scores[best] == scores[second] and scores[Task.IMPLEMENTATION] == scores[best]:
         best = Task.IMPLEMENTATION
     confidence = max(0.0, scores[best] - scores[second]) / (scores[best] + _DOUBT)
-    told = sorted((one for one in evidence if one.task is best), key=lambda one: -one.weight)
+    reasons = sorted((one for one in evidence if one.task is best), key=lambda one: -one.weight)
     return TaskGuess(
-        best, round(confidence, 3), tuple(dict.fromkeys(one.why for one in told))[:_REASONS]
+        best, round(confidence, 3), tuple(dict.fromkeys(one.why for one in reasons))[:_REASONS]
     )
 
 
@@ -384,17 +383,17 @@ class _Evidence:
     why: str
 
 
-_DOUBT = 1.0  # what a single weak sign is worth: alone it gives a confidence of one half
+_DOUBT = 1.0  # the worth of a single weak sign: alone it gives a confidence of one half
 _REASONS = 4
 _TRACE = 4.0  # as much as the head of the first sentence
 _SIGN = 1.0
-_SIGNS_AT_MOST = 3  # for a task: a long text has every word in it somewhere
-_SURE = 3.0  # a head of this weight is what is asked; the ones behind it say how
+_SIGNS_AT_MOST = 3  # for a task: a long text contains every word somewhere
+_SURE = 3.0  # a head of this weight is the request; those behind it say how
 _LATER = 0.4  # of a head behind a sure one
-# characters from the start, a title and what follows: the steps of a plan have every verb in them
+# characters from the start, a title and what follows: the steps of a plan contain every verb
 _NEAR = 600
-_FAR = 0.25  # of what stands beyond
-_START, _END = 3000, 700  # characters: who pastes a log or a file asks in front of it, or behind it
+_FAR = 0.25  # of what comes after that
+_START, _END = 3000, 700  # characters: people who paste a log or a file ask before or after it
 
 
 def _from_words(goal: str) -> Iterator[_Evidence]:
@@ -426,14 +425,13 @@ _WRAPPED = re.compile(
     r"|user_instructions|INSTRUCTIONS)>.*?(?:</\1>|\Z)|<!--.{,2000}?-->",
     re.DOTALL,
 )
-"""What clients put around a prompt, and the hints of an issue's template. It is nobody's goal."""
+"""What clients put around a prompt, and the hints of issue templates: not part of the goal."""
 
 
 def _prose(text: str) -> str:
-    """The words that somebody says: without code, paths, and what they quote. All of it where
-    nothing else is there."""
-    said = _QUOTED.sub(" … ", _FENCED.sub("\n", text))
-    return said if len(_WORD.findall(said)) > 1 else text
+    """The text without code, paths and quotations; all of it if nothing else is left."""
+    prose = _QUOTED.sub(" … ", _FENCED.sub("\n", text))
+    return prose if len(_WORD.findall(prose)) > 1 else text
 
 
 _FENCED = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
@@ -455,14 +453,14 @@ def _from_heads(prose: str) -> Iterator[_Evidence]:
     seen: set[Task] = set()
     is_asked = False
     for start, clause in _clauses(prose):
-        said = _pattern(POLITE, r"[\W_]*(?:(?:{})[\W_]*)*").sub("", clause, count=1)
-        if _pattern(DENIALS).match(said):
+        request = _pattern(POLITE, r"[\W_]*(?:(?:{})[\W_]*)*").sub("", clause, count=1)
+        if _pattern(DENIALS).match(request):
             continue
         for task, weight, words in HEADS:
-            if hit := _pattern(words).match(said):
+            if hit := _pattern(words).match(request):
                 if task not in seen:
                     place = (_LATER if is_asked else 1.0) * _nearness(start)
-                    yield _Evidence(task, weight * place, f"asks to “{_shortened(hit[0])}”")
+                    yield _Evidence(task, weight * place, f"asks to “{_first_words(hit[0])}”")
                 seen.add(task)
                 is_asked = is_asked or weight >= _SURE
                 break
@@ -481,16 +479,18 @@ def _nearness(start: int) -> float:
 
 
 def _from_statement(prose: str) -> Iterator[_Evidence]:
-    """Who asks for nothing and wishes nothing reports something."""
-    said = _pattern(STATEMENTS, r"[\W_]*(?:{})\s+\w+").match(prose[:_NEAR])
-    if said and not _pattern(WISHES, r"(?<!\w)(?:{})").search(prose[:_NEAR]):
-        yield _Evidence(Task.DEBUGGING, _SIGN, f"reports something (“{_shortened(said[0])} …”)")
+    """A prompt without request and wish reports a problem."""
+    statement = _pattern(STATEMENTS, r"[\W_]*(?:{})\s+\w+").match(prose[:_NEAR])
+    if statement and not _pattern(WISHES, r"(?<!\w)(?:{})").search(prose[:_NEAR]):
+        yield _Evidence(
+            Task.DEBUGGING, _SIGN, f"reports something (“{_first_words(statement[0])} …”)"
+        )
 
 
 @cache
 def _pattern(words: str, form: str = "{}") -> re.Pattern[str]:
-    """Compiled when the first goal comes: a twentieth of a second that the start of a program need
-    not wait for."""
+    """Compiled on first use: that takes a twentieth of a second, which start-up need not wait
+    for."""
     return re.compile(form.format(phrases(words)), re.IGNORECASE)
 
 
@@ -504,7 +504,7 @@ def _clause() -> re.Pattern[str]:
     )
 
 
-def _shortened(text: str) -> str:
+def _first_words(text: str) -> str:
     return " ".join(text.split()[:3]).lower()
 
 
@@ -513,11 +513,11 @@ def _from_signs(prose: str) -> Iterator[_Evidence]:
         DENIALS, r"(?<!\w)(?:{})(?:\s+(?:a|an|any|the|to|yet|do|be|really|need))*\s*$"
     )
     for task, words in SIGNS.items():
-        said: dict[str, float] = {}
+        found: dict[str, float] = {}
         for hit in _pattern(words, r"(?<![a-zA-Z])(?:{})").finditer(prose):
             if not denial.search(prose[max(0, hit.start() - _DENIED_WITHIN) : hit.start()]):
-                said.setdefault(" ".join(hit[0].lower().split()), _SIGN * _nearness(hit.start()))
-        for word, weight in list(said.items())[:_SIGNS_AT_MOST]:
+                found.setdefault(" ".join(hit[0].lower().split()), _SIGN * _nearness(hit.start()))
+        for word, weight in list(found.items())[:_SIGNS_AT_MOST]:
             yield _Evidence(task, weight, f"says “{word}”")
 
 
@@ -529,23 +529,24 @@ def _from_actions(actions: Sequence[str]) -> Iterator[_Evidence]:
     if not acts:
         return
     share = {act: acts.count(act) / len(acts) for act in set(acts)}
-    said = f"actions: {', '.join(sorted(share, key=lambda act: (-share[act], act)))}"
+    reason = f"actions: {', '.join(sorted(share, key=lambda act: (-share[act], act)))}"
     changes = [at for at, act in enumerate(acts) if act in {"change", "make", "move"}]
     if not changes:
-        yield _Evidence(Task.EXPLORATION, _ACTIONS * share.get("look", 0.0), said)
-        yield _Evidence(Task.REVIEW, _ACTIONS * min(1.0, 2 * share.get("compare", 0.0)), said)
+        yield _Evidence(Task.EXPLORATION, _ACTIONS * share.get("look", 0.0), reason)
+        yield _Evidence(Task.REVIEW, _ACTIONS * min(1.0, 2 * share.get("compare", 0.0)), reason)
     before = acts[: changes[0]] if changes else acts
     if "test" in before or "trace" in before:
-        yield _Evidence(Task.DEBUGGING, _ACTIONS, f"{said}; ran it before changing anything")
+        yield _Evidence(Task.DEBUGGING, _ACTIONS, f"{reason}; ran it before changing anything")
     if "move" in share:
-        yield _Evidence(Task.REFACTORING, _ACTIONS * min(1.0, 3 * share["move"]), said)
+        yield _Evidence(Task.REFACTORING, _ACTIONS * min(1.0, 3 * share["move"]), reason)
     if "make" in share or "change" in share:
-        yield _Evidence(Task.IMPLEMENTATION, max(_ACTIONS * share.get("make", 0.0), _CHANGED), said)
+        yield _Evidence(
+            Task.IMPLEMENTATION, max(_ACTIONS * share.get("make", 0.0), _CHANGED), reason
+        )
 
 
-_ACTIONS = (
-    3.0  # less than the first sentence's head: every task reads, and most of them change something
-)
+# less than the first sentence's head: every task reads, and most of them change something
+_ACTIONS = 3.0
 _CHANGED = 1.0  # a fix and a clean-up change files as well
 _RECENT = 40
 
@@ -618,7 +619,7 @@ _COMMANDS: Mapping[str, re.Pattern[str]] = {
         r"|git (?:status|ls-files|grep))(?:\s|$)"
     ),
 }
-"""The first that fits holds: running a test and printing its end is running a test."""
+"""The first match wins: running a test and printing its end is running a test."""
 
 
 def _from_phase(phase: str) -> list[_Evidence]:

@@ -1,7 +1,7 @@
-"""Times in a question ("yesterday", "last week", "since March 15th"): which days they mean, and the
+"""Parse times in a question ("yesterday", "last week", "since March 15th"): their range, and the
 question without them.
 
-All of it is the speaker's own time, without a zone.
+All times are the speaker's local time, without a zone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 
 Days = tuple[datetime, datetime]
-"""From a moment to the first that is not in it."""
+"""From a moment to the first one after the range."""
 
 
 Make = Callable[[re.Match[str], datetime], Days]
@@ -22,18 +22,18 @@ Make = Callable[[re.Match[str], datetime], Days]
 @dataclass(frozen=True, slots=True)
 class TimeForm:
     pattern: str
-    """A space stands for any; case does not matter."""
+    """A space matches any whitespace; case does not matter."""
     make: Make
-    """Raises ValueError where there is no such day."""
+    """Raises ValueError if there is no such day."""
     is_alone: bool
-    """It is a time wherever it stands; others only behind a word such as `in` or `since`."""
+    """It is a time anywhere; others only behind a word such as `in` or `since`."""
 
     def match(self, text: str) -> re.Match[str] | None:
         return re.fullmatch(self.pattern.replace(" ", r"\s+"), text, re.IGNORECASE)
 
 
 FORMS: list[TimeForm] = []
-"""The first that fits holds."""
+"""The first match wins."""
 
 
 _UNIT = r"(?:minute|hour|day|week|weekend|month|quarter|year)"
@@ -63,7 +63,7 @@ _CLEAR_MONTH = (
     rf"{'|'.join(name for name in _MONTHS if name not in {'march', 'may'})}|(?-i:March|May|"
     rf"{_SHORT}))"
 )
-"""Without "may" and "march", unless they are written as the months are."""
+"""Without "may" and "march", unless capitalized."""
 _WEEKDAY = rf"(?:{'|'.join(_WEEKDAYS)})"
 _YEAR = r"(?:19[7-9]\d|20\d\d)"
 _ORDINAL = r"(?:3[01]|[12]\d|0?[1-9])(?:st|nd|rd|th)?"
@@ -188,7 +188,7 @@ def _ago(hit: re.Match[str], now: datetime) -> Days:
     if unit in {"minute", "hour"}:
         slack = timedelta(**{f"{unit}s": max(1, count // 4)})
         return then - slack, then + slack
-    # Whoever counts in weeks means a week, not a day; a few are two to five.
+    # "Three weeks ago" means a week, not a day; a few are two to five.
     slack_days = {"day": 0, "week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}[unit]
     if (
         "couple" in hit["count"].lower()
@@ -216,7 +216,7 @@ def _iso_day(hit: re.Match[str], _now: datetime) -> Days:
 def _slashed_day(hit: re.Match[str], _now: datetime) -> Days:
     one, other = int(hit["one"]), int(hit["other"])
     if one <= 12 and other <= 12 and one != other:
-        raise ValueError  # the day or the month first: nobody can tell
+        raise ValueError  # day or month first: ambiguous
     month, day = (one, other) if one <= 12 else (other, one)
     return _from(date(int(hit["year"]), month, day), 1)
 
@@ -249,16 +249,16 @@ def _whole_month(hit: re.Match[str], now: datetime) -> Days:
     if not hit["year"] and which != "this":
         if which == "next":
             year += month <= now.date().month
-        else:  # "last March" in March is the one of a year ago
+        else:  # "last March" in March is that of a year ago
             year -= month > now.date().month or (which == "last" and month == now.date().month)
     start = _midnight(date(year, month, 1))
-    return _part((start, shifted(start, 1)), hit["part"].lower())
+    return _part((start, shift_months(start, 1)), hit["part"].lower())
 
 
 @_form(rf"(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])", alone=False)
 def _iso_month(hit: re.Match[str], _now: datetime) -> Days:
     start = _midnight(date(int(hit["year"]), int(hit["month"]), 1))
-    return start, shifted(start, 1)
+    return start, shift_months(start, 1)
 
 
 @_form(r"(?P<number>Q[1-4])(?P<year>)", alone=False)
@@ -272,14 +272,14 @@ def _quarter(hit: re.Match[str], now: datetime) -> Days:
     if not hit["year"] and 3 * number - 2 > now.date().month:
         year -= 1
     start = _midnight(date(year, 3 * number - 2, 1))
-    return start, shifted(start, 3)
+    return start, shift_months(start, 3)
 
 
 @_form(rf"(?P<part>)(?:the year )?(?P<year>{_YEAR})", alone=False)
 @_form(rf"(?P<part>{_PART})[ -](?:the year )?(?P<year>{_YEAR})")
 def _year(hit: re.Match[str], _now: datetime) -> Days:
     start = _midnight(date(int(hit["year"]), 1, 1))
-    return _part((start, shifted(start, 12)), hit["part"].lower())
+    return _part((start, shift_months(start, 12)), hit["part"].lower())
 
 
 # --------------------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def _from(day: date, days: int) -> Days:
     return _midnight(day), _midnight(day + timedelta(days))
 
 
-def shifted(then: datetime, months: int) -> datetime:
+def shift_months(then: datetime, months: int) -> datetime:
     year, month = divmod(then.year * 12 + then.month - 1 + months, 12)
     for day in range(then.day, 0, -1):
         try:
@@ -311,7 +311,7 @@ def _back(now: datetime, unit: str, count: int) -> datetime:
             return now - timedelta(**{f"{unit}s": count})
         case "weekend":
             return now - timedelta(weeks=count)
-    return shifted(now, -count * {"month": 1, "quarter": 3, "year": 12}[unit])
+    return shift_months(now, -count * {"month": 1, "quarter": 3, "year": 12}[unit])
 
 
 def _unit(today: date, unit: str, step: int) -> Days:
@@ -319,16 +319,16 @@ def _unit(today: date, unit: str, step: int) -> Days:
         return _from(today - timedelta(today.weekday()) + timedelta(7 * step), 7)
     if unit == "month":
         start = _midnight(today.replace(day=1))
-        return shifted(start, step), shifted(start, step + 1)
+        return shift_months(start, step), shift_months(start, step + 1)
     if unit == "quarter":
         start = _midnight(date(today.year, (today.month - 1) // 3 * 3 + 1, 1))
-        return shifted(start, 3 * step), shifted(start, 3 * step + 3)
+        return shift_months(start, 3 * step), shift_months(start, 3 * step + 3)
     start = _midnight(date(today.year, 1, 1))
-    return shifted(start, 12 * step), shifted(start, 12 * step + 12)
+    return shift_months(start, 12 * step), shift_months(start, 12 * step + 12)
 
 
 def _part(days: Days, part: str) -> Days:
-    """A third of it: people who say "early March" do not count the days."""
+    """A third of it: "early March" is not exact."""
     third = (days[1] - days[0]) / 3
     match part.removeprefix("the ").removesuffix(" the").removesuffix(" of"):
         case "early" | "start" | "beginning":
@@ -361,24 +361,23 @@ def _month(text: str) -> int:
 class TimeWords:
     since: float | None = None
     until: float | None = None
-    """The moment at which it ends: the first that is not in it."""
+    """The first moment after the range."""
     words: str = ""
-    """The question without the words for the time."""
+    """The question without the time words."""
     latest: bool = False
     first: bool = False
 
 
 def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
-    """`offset`: how many seconds the speaker's clock is ahead of UTC."""
+    """`offset`: seconds by which the speaker's clock is ahead of UTC."""
     here = _local(now, offset)
-    text = _blotted(query[:_MOST_CHARS], _CODE)
+    text = _blank_out(query[:_MOST_CHARS], _CODE)
     latest, first = (
         [hit.span() for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST)
     )
-    found = list(_ranges(_blotted(text, _LATEST), here))
+    found = list(_ranges(_blank_out(text, _LATEST), here))
     ranges = [days for _, days in found]
-    # The range of "in January and March" is all that lies between; one open end leaves the whole
-    # open.
+    # "In January and March" covers all between; one open end leaves the whole open.
     since = (
         None
         if any(one[0] is None for one in ranges)
@@ -398,30 +397,28 @@ def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
     )
 
 
-def fits(time: float, said: TimeWords) -> float:
-    """From 1, inside of the range or where there is none, down to 0, as far outside as `_MARGINS`
-    times its own length.
+def fits(time: float, times: TimeWords) -> float:
+    """From 1 inside the range or without one, down to 0 at `_MARGINS` times its length outside.
 
-    People are not exact: "last week" was nine days ago, and what happened in March is told in
-    April.
+    People are not exact: "last week" was nine days ago, and events of March are mentioned in April.
     """
     away = 0.0
-    if said.since is not None and time < said.since:
-        away = said.since - time
-    elif said.until is not None and time >= said.until:
-        away = time - said.until
+    if times.since is not None and time < times.since:
+        away = times.since - time
+    elif times.until is not None and time >= times.until:
+        away = time - times.until
     if not away:
         return 1.0
-    length = said.until - said.since if said.since is not None and said.until is not None else _OPEN
+    length = (
+        times.until - times.since if times.since is not None and times.until is not None else _OPEN
+    )
     return max(0.0, 1.0 - away / (_MARGINS * max(length, _SHORTEST)))
 
 
-_MOST_CHARS = 4000  # of a question; who pastes more speaks of the time before that
+_MOST_CHARS = 4000  # of a question; the time is named before any longer paste
 _DAY = 86400.0
 _MARGINS = 2.0
-_OPEN = (
-    14 * _DAY
-)  # "since" and "before" have no length; people who use them mean a date that they know
+_OPEN = 14 * _DAY  # "since" and "before" have no length; people use them with a date they know
 _SHORTEST = _DAY
 
 _Range = tuple[datetime | None, datetime | None]
@@ -435,8 +432,8 @@ def _moment(local: datetime, offset: float) -> float:
     return local.replace(tzinfo=UTC).timestamp() - offset
 
 
-def _blotted(text: str, pattern: re.Pattern[str]) -> str:
-    """Everything else stays at its place."""
+def _blank_out(text: str, pattern: re.Pattern[str]) -> str:
+    """Blank out the pattern; everything else keeps its place."""
     return pattern.sub(lambda hit: "\0" * len(hit[0]), text)
 
 
@@ -449,7 +446,7 @@ _CODE = re.compile(
     """,  # noqa: E501
     re.DOTALL | re.VERBOSE,
 )
-"""Where nobody speaks: code, quotes, names of files, versions."""
+"""Not prose: code, quotes, file names, versions."""
 
 
 def _ranges(text: str, now: datetime) -> Iterator[tuple[tuple[int, int], _Range]]:
@@ -467,20 +464,17 @@ def _ranges(text: str, now: datetime) -> Iterator[tuple[tuple[int, int], _Range]
 
 
 def _pair(hit: re.Match[str], now: datetime) -> _Range | None:
-    """Two times that are said as one."""
+    """A range given by two times."""
     lead, join = _lead(hit), (hit["join"] or "").strip(" ,").lower()
     one, other = _days(hit["one"], now), _days(hit["other"], now) if hit["other"] else None
     if one is None or other is None:
         return None
-    if lead in _PLAIN and join in {
-        "",
-        "and",
-        "or",
-    }:  # "in January and March": all that lies between
+    # "in January and March": all between
+    if lead in _PLAIN and join in {"", "and", "or"}:
         return min(one[0], other[0]), max(one[1], other[1])
     if (lead, join) == ("between", "and") or (lead == "from" and join in _TO):
-        if other[1] < one[0]:  # "from November to February": the first of them is a year earlier
-            one = (shifted(one[0], -12), shifted(one[1], -12))
+        if other[1] < one[0]:  # "from November to February": the first is a year earlier
+            one = (shift_months(one[0], -12), shift_months(one[1], -12))
         return (one[0], other[1]) if one[0] < other[1] else None
     return None
 
@@ -534,15 +528,15 @@ _BOUNDS = frozenset(
     }
 )
 _OTHERS = frozenset({"between", "from", "within", "for", "at"})
-"""Behind these, only what is a time by itself is one: "from 2000", "for May"."""
+"""Behind these, only an unambiguous time counts: not "from 2000", "for May"."""
 _TO = frozenset({"to", "until", "till", "through", "-"})
 
 
 @cache
 def _phrase() -> re.Pattern[str]:
-    """Compiled when the first question comes."""
+    """Compiled on first use."""
     leads = "|".join(sorted(_PLAIN | _BOUNDS | _OTHERS, key=len, reverse=True)).replace(" ", r"\s+")
-    time = f"(?:{'|'.join(_unnamed(form.pattern) for form in FORMS)})"
+    time = f"(?:{'|'.join(_without_group_names(form.pattern) for form in FORMS)})"
     return re.compile(
         rf"""(?<![\w./\0-])(?:(?P<lead>{leads})\s+(?:on\s+)?)?(?P<one>{time}){_END}(?P<end>)
             (?:(?P<join>,|,?\s+(?:and|or|to|until|till|through|-))\s+(?P<other>{time}){_END})?""",
@@ -550,9 +544,9 @@ def _phrase() -> re.Pattern[str]:
     )
 
 
-def _unnamed(pattern: str) -> str:
-    """Many forms in one expression: their groups would clash. A space is written out, since the
-    whole is verbose."""
+def _without_group_names(pattern: str) -> str:
+    """Without group names, which would clash in one expression, and with spaces written out for
+    verbose mode."""
     return re.sub(r"\(\?P<\w+>", "(?:", pattern.replace("(?P=dash)", "[-/.]").replace(" ", r"\s+"))
 
 
@@ -562,8 +556,8 @@ _COUNTED = (
     "|mornings|afternoons|evenings|nights|have|not|also|only|well|need|contain|return|break|"
     "fail|cause|happen|help|work|want|depend"
 )
-"""What follows a number that is no year, a "may" that is no month, and a weekday that is every
-one."""
+"""Words that follow a number that is no year, a "may" that is no month, or a weekday that means all
+of them."""
 _END = rf"(?:['\u2019]s)?(?![\w/\0%-]|[.,:]\d|\.\w)(?!\s+(?:{_COUNTED})\b)"
 
 _LATEST = re.compile(

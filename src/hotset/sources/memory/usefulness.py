@@ -1,10 +1,9 @@
-"""Did a memory help, or mislead? Judged by what was done after it was told, and by how that came
-out. Pure, and careful.
+"""Judge whether a memory helped or misled, by the actions after it was shown and their outcome.
+Pure, and conservative.
 
-A memory was heeded where a later action copies something of it (a command, a file, a tool, a name)
-that nobody had said in the conversation before it was told. It helped where the work that it was
-told for then came out well. It misled where the very error that it was to resolve came again after
-its advice was taken. Most memories that are told do neither.
+A memory was followed if a later action copies part of it (a command, a file, a tool, a name) that
+was not in the conversation before. It helped if that work then succeeded. It misled if the error it
+should resolve came again. Most shown memories do neither.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ from hotset.window.names import names
 HEEDED = "Heeded"
 """The event that says why a memory was counted: `{"memory": ..., "how": "helped", "why": ...}`."""
 
-_SURE = 0.7  # of an episode's ending; below, nobody but the model says that it went well
-_FEWEST_STEPS = 2  # of a procedure that are taken before somebody can be said to follow it
-_SHORTEST_NAME = 6  # characters of a name that nobody hits upon by chance
+_SURE = 0.7  # confidence of an episode's ending; below, only the model claims success
+_FEWEST_STEPS = 2  # steps that must be taken before a procedure counts as followed
+_SHORTEST_NAME = 6  # characters of a name that is not hit upon by chance
 _COMMAND = re.compile(r"`([^`\n]{3,200})`")
 _FILES = re.compile(r"(?:edit(?:ed)?|wrote) ([\w./@+, -]{3,300})")
 _CALLS = re.compile(r"\bcall ([\w.-]{3,80})")
 _KIND = re.compile(r" with (\S[^`]*)$")
-_SAID = re.compile(r'"([^"\n]{3,300})"')
+_ERROR_TEXT = re.compile(r'"([^"\n]{3,300})"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,37 +59,37 @@ class MemoryVerdict:
     how: Used
     """`HELPED` or `MISLED`."""
     why: str
-    """What was copied, by its sort and number: never its words."""
+    """Sorts and number of the copied parts, never their words."""
     turn: int
-    """In which its advice was taken."""
+    """The turn in which its advice was taken."""
 
 
-def told_in(events: Iterable[Event]) -> dict[MemoryId, int]:
-    """The memories whose words a session was told, and in which turn first."""
-    told: dict[MemoryId, int] = {}
+def shown_memories(events: Iterable[Event]) -> dict[MemoryId, int]:
+    """Memories shown in full in a session, with the turn of the first showing."""
+    shown: dict[MemoryId, int] = {}
     for event in events:
         if event.name == LOADED and event.detail.get("layer") == Layer.FULL:
             for id in str(event.detail.get("ids", "")).split():
-                told[MemoryId(id)] = min(event.turn, told.get(MemoryId(id), event.turn))
-    return told
+                shown[MemoryId(id)] = min(event.turn, shown.get(MemoryId(id), event.turn))
+    return shown
 
 
 def judge_memories(
-    material: Material, episodes: Sequence[MemoryRecord], told: Sequence[tuple[MemoryRecord, int]]
+    material: Material, episodes: Sequence[MemoryRecord], shown: Sequence[tuple[MemoryRecord, int]]
 ) -> list[MemoryVerdict]:
-    """Of memories, each with the turn in which it was told, those that helped or misled; `episodes`
-    are the session's own."""
-    if not told:
+    """The verdicts on shown memories, each given with its turn; `episodes` are the session's
+    own."""
+    if not shown:
         return []
     conversation = _Conversation(material)
-    found = (conversation.judge(memory, turn, episodes) for memory, turn in told)
-    return [each for each in found if each is not None]
+    verdicts = (conversation.judge(memory, turn, episodes) for memory, turn in shown)
+    return [each for each in verdicts if each is not None]
 
 
 def verdict_deposits(
     found: Iterable[MemoryVerdict], session: SessionId, events: Iterable[Event], now: float
 ) -> tuple[tuple[MemoryUse, ...], tuple[Event, ...]]:
-    """What is to be kept of it; nothing of what the session's events say already."""
+    """The uses and events to store, without those the session's events already hold."""
     known = {
         (str(event.detail.get("memory")), str(event.detail.get("how")))
         for event in events
@@ -98,7 +97,7 @@ def verdict_deposits(
     }
     new = [each for each in found if (each.memory, each.how) not in known]
     uses = tuple(MemoryUse(each.memory, each.how, now, session) for each in new)
-    told = (
+    judged = (
         Event(
             HEEDED,
             now,
@@ -108,11 +107,11 @@ def verdict_deposits(
         )
         for each in new
     )
-    return uses, tuple(told)
+    return uses, tuple(judged)
 
 
 class _Conversation:
-    """What was said and done in a session, by turn."""
+    """The words and actions of a session, by turn."""
 
     def __init__(self, material: Material) -> None:
         self._line = material.line
@@ -127,10 +126,10 @@ class _Conversation:
             act for act in self._acts if self._turn(act) >= turn and act.doing is not ActKind.PLAN
         ]
         advice, fewest = _advice(memory)
-        unsaid = frozenset(each for each in advice if not self._is_said(each, turn))
+        unseen = frozenset(each for each in advice if not self._is_known(each, turn))
         copied: dict[str, Act] = {}
         for act in later:
-            for what in self._things(act, unsaid) & unsaid:
+            for what in self._things(act, unseen) & unseen:
                 copied.setdefault(what, act)
         if len(copied) < fewest:
             return None
@@ -157,7 +156,7 @@ class _Conversation:
         return self._line[act.place].page.turn
 
     def _things(self, act: Act, advice: frozenset[str]) -> frozenset[str]:
-        """What an action is made of, each under its sort; names only where the advice has any."""
+        """The parts of an action, each with its sort; names only if the advice has any."""
         found: list[str] = []
         if act.command:
             parts = parts_of(act.command)
@@ -172,48 +171,52 @@ class _Conversation:
         return frozenset(found)
 
     def _came_again(self, pitfall: Pitfall, first: Act, later: Sequence[Act]) -> bool:
-        command, kind, said = (
+        command, kind, message = (
             _COMMAND.search(pitfall.what),
             _KIND.search(pitfall.what),
-            _SAID.search(pitfall.why),
+            _ERROR_TEXT.search(pitfall.why),
         )
-        wanted = error_key(kind.group(1) if kind else "", said.group(1) if said else "")
+        wanted = error_key(kind.group(1) if kind else "", message.group(1) if message else "")
         for act in later:
             if act.place > first.place and act.failed and command is not None:
                 same = command.group(1) in (act.command, *parts_of(act.command))
                 known = act.verdict.kind if kind else ""
-                if same and error_key(known, act.verdict.said if said else "") == wanted:
+                if same and error_key(known, act.verdict.message if message else "") == wanted:
                     return True
         return False
 
-    def _is_said(self, advice: str, turn: int) -> bool:
-        """Did it stand in the conversation before?"""
+    def _is_known(self, advice: str, turn: int) -> bool:
+        """True if the conversation contained it before that turn."""
         words = advice.split(" ", 1)[1].split(" <", 1)[0]
-        return squeeze(words.encode("utf-8", "replace")) in self._said_before(turn)
+        return squeeze(words.encode("utf-8", "replace")) in self._words_before(turn)
 
-    def _said_before(self, turn: int) -> bytes:
+    def _words_before(self, turn: int) -> bytes:
         if turn not in self._before:
             self._before[turn] = b"\n".join(
-                _words(said) for said in self._line if _is_before(said, turn)
+                _words(utterance) for utterance in self._line if _is_before(utterance, turn)
             )
         return self._before[turn]
 
 
-def _is_before(said: Utterance, turn: int) -> bool:
-    """What a request brings was there before what it is told; what it calls comes after."""
-    page = said.page
+def _is_before(utterance: Utterance, turn: int) -> bool:
+    """True if a page precedes what its turn shows: what the request brings does, its calls do
+    not."""
+    page = utterance.page
     return page.turn < turn or (
         page.turn == turn and page.kind.family not in (Kind.TOOL_CALL, Kind.RESPONSE)
     )
 
 
-def _words(said: Utterance) -> bytes:
-    text = prompt_words(said.text).text if said.page.kind is Kind.PROMPT else said.text
-    return b"\n".join((squeeze(text.encode("utf-8", "replace")), said.outside))
+def _words(utterance: Utterance) -> bytes:
+    text = (
+        prompt_words(utterance.text).text if utterance.page.kind is Kind.PROMPT else utterance.text
+    )
+    return b"\n".join((squeeze(text.encode("utf-8", "replace")), utterance.outside))
 
 
 def _advice(memory: MemoryRecord) -> tuple[frozenset[str], int]:
-    """What of a memory an action can copy, each under its sort; and how much of it has to be."""
+    """The parts of a memory that an action can copy, each with its sort, and how many it must
+    copy."""
     match memory.detail:
         case Pitfall(instead=instead):
             return _doings(instead), 1
@@ -221,7 +224,7 @@ def _advice(memory: MemoryRecord) -> tuple[frozenset[str], int]:
             text = "; ".join(steps)
             found = _doings(text) | {f"tool {each}" for each in _CALLS.findall(text)}
             return found, min(_FEWEST_STEPS, max(1, len(found)))
-        case _ if KINDS[memory.kind].is_free_text:  # an episode names all that was ever touched
+        case _ if KINDS[memory.kind].is_free_text:  # an episode names everything it touched
             found = frozenset(names(memory.text))
             return frozenset(f"name {each}" for each in found if len(each) >= _SHORTEST_NAME), 1
         case _:
@@ -239,5 +242,5 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _end(path: str) -> str:
-    """The last two parts: the same file from wherever it is named."""
+    """The last two parts of a path: the same file from any folder."""
     return "/".join(path.strip("/").rsplit("/", 2)[-2:])

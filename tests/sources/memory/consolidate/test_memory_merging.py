@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from tests.sources.memory.consolidate.making import fact
 
 from hotset.nouns.memory import Relation, Standing, Trust
-from hotset.sources.memory.supersede import merged, mergers, say_the_same
+from hotset.sources.memory.supersede import merge_group, mergers, say_the_same
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_surest_is_kept_and_carries_the_sources_of_all():
     )
     (group,) = mergers([low, high], {low.text: [high.text], high.text: [low.text]})
     assert (group.kept, group.lost) == (high.id, (low.id,))
-    (kept, lost), (link,) = merged(high, [low], 9.0, "run-1")
+    (kept, lost), (link,) = merge_group(high, [low], 9.0, "run-1")
     assert kept.text == high.text
     assert {"a.md", "b.md", "session:s1"} <= set(kept.source.places)
     assert set(kept.source.pages) == {*low.source.pages, *high.source.pages}

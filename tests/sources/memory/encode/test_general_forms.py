@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.sources.memory.encode.procedures import (
+    command_key,
     error_key,
     general,
     in_project,
@@ -13,7 +14,6 @@ from hotset.sources.memory.encode.procedures import (
     parts_of,
     project_of,
     root_of,
-    told_key,
 )
 
 ROOT = "/home/ada/shop"
@@ -91,7 +91,7 @@ def test_an_error_is_the_same_whatever_its_numbers_names_and_paths():
 
 def test_which_python_runs_a_command_makes_no_difference():
     keys = {
-        told_key(told)
+        command_key(told)
         for told in (
             "python3 tests/runtests.py <tests>",
             "runtests.py <tests>",

@@ -13,7 +13,7 @@ from hotset.sources.memory.usefulness import (
     HEEDED,
     MemoryVerdict,
     judge_memories,
-    told_in,
+    shown_memories,
     verdict_deposits,
 )
 
@@ -125,7 +125,7 @@ def test_what_was_told_stands_in_the_events_of_a_session():
         Event(LOADED, 3.0, SessionId("s"), 1, {"layer": "index", "ids": "sem-c"}),
         Event("Other", 3.0, SessionId("s"), 1, {"layer": "full", "ids": "sem-d"}),
     ]
-    assert told_in(events) == {"pit-a": 4, "sem-b": 2}
+    assert shown_memories(events) == {"pit-a": 4, "sem-b": 2}
 
 
 def test_a_memory_is_counted_once_a_session_and_the_event_says_why_without_words():

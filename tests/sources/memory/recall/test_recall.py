@@ -34,7 +34,7 @@ from hotset.sealing import VERSION
 from hotset.sources.history import follow
 from hotset.sources.memory.kinds import memory_id
 from hotset.sources.memory.memory_writer import follow_memories
-from hotset.sources.memory.recall import SAID, RecallQuery, recall
+from hotset.sources.memory.recall import TALK, RecallQuery, recall
 from hotset.store.port import Where
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk
@@ -89,9 +89,9 @@ def test_what_was_said_and_what_is_known_come_in_one_order(store, index):
 
     found = asked(store, index, "when does the staging password rotate?")
 
-    assert {item.kind for item in found.items} == {SAID, "fact"}
+    assert {item.kind for item in found.items} == {TALK, "fact"}
     assert rotation.id in ids(found)
-    said = next(item for item in found.items if item.kind == SAID)
+    said = next(item for item in found.items if item.kind == TALK)
     assert (said.speaker, said.text, said.page) == (
         "user",
         "I keep the staging password rotation on Fridays",
@@ -385,7 +385,7 @@ def test_a_memory_that_fits_lifts_the_page_that_it_stands_on(store, index):
         ),
     )
 
-    said = [item for item in asked(store, index, "release").items if item.kind == SAID]
+    said = [item for item in asked(store, index, "release").items if item.kind == TALK]
 
     assert said[0].page == last
     assert "a memory that fits stands on it" in said[0].why
@@ -413,7 +413,7 @@ def test_words_alone_can_be_asked_for_and_memories_alone(store, index):
     StoreTalk(store).turn("the zeppelin is blue", "noted")
     keep(store, made(MemoryKind.FACT, "A zeppelin is an airship"))
 
-    assert {item.kind for item in asked(store, index, "zeppelin", memories=False).items} == {SAID}
+    assert {item.kind for item in asked(store, index, "zeppelin", memories=False).items} == {TALK}
     assert {item.kind for item in asked(store, index, "zeppelin", talk=False).items} == {"fact"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hotset.nouns.memory import Episode, MemoryKind, MemoryRecord, Provenance
 from hotset.nouns.page import Kind, SessionId
 from hotset.sources.memory.kinds import memory_id
-from hotset.sources.memory.recall import NEIGHBOUR_WHY, SAID, RecalledItem, neighbour_pages
+from hotset.sources.memory.recall import NEIGHBOUR_WHY, TALK, RecalledItem, neighbour_pages
 from hotset.store.port import Store, Where
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk
@@ -21,7 +21,7 @@ def a_talk(store: Store, key: str, *said: str) -> list[RecalledItem]:
     return [
         RecalledItem(
             page.id,
-            SAID,
+            TALK,
             "",
             text,
             page.time,
@@ -57,7 +57,7 @@ def test_what_was_said_nearest_to_what_was_found_comes_first_and_only_the_person
 
     assert texts(beside) == [said[1].text, said[3].text, said[0].text]
     assert {(item.speaker, item.kind, item.why) for item in beside} == {
-        ("user", SAID, (NEIGHBOUR_WHY,))
+        ("user", TALK, (NEIGHBOUR_WHY,))
     }
 
 

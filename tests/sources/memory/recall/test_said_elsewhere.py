@@ -115,12 +115,14 @@ def test_nothing_that_was_told_nothing_twice_and_nothing_of_whoever_asks(index: 
     ]
 
     told = frozenset({every[0].id})
-    left = pages_elsewhere(asking, found, index, store, told=told)
+    left = pages_elsewhere(asking, found, index, store, shown=told)
     assert [item.text for item in left if item.speaker == "user"] == [every[1].text]
     answers = [
         item for item in pages_elsewhere(asking, found, index, store) if item.speaker == "assistant"
     ]
-    rest = pages_elsewhere(asking, found, index, store, told=frozenset(item.id for item in answers))
+    rest = pages_elsewhere(
+        asking, found, index, store, shown=frozenset(item.id for item in answers)
+    )
     assert {item.speaker for item in rest} == {"user"}
 
 
@@ -160,7 +162,7 @@ def test_without_an_index_the_sessions_that_were_found_are_read_on():
             RecallResult((item,), words=SIBLINGS),
             None,
             store,
-            told=frozenset({page.id}),
+            shown=frozenset({page.id}),
         )
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 from disclosed_memories import (
@@ -34,7 +34,6 @@ from hotset.sources.memory.economics import (
     check,
     economics_of,
     loaded_event,
-    take_back,
     uses_by_topic,
 )
 from hotset.sources.memory.layers import (
@@ -275,41 +274,12 @@ def test_each_action_changes_the_arrangement_and_measures_that_it_got_cheaper(re
 
 
 @pytest.mark.parametrize("remedy", Remedy)
-def test_each_action_comes_to_rest_and_can_be_taken_back(remedy: Remedy):
+def test_each_action_comes_to_rest(remedy: Remedy):
     store, shape = a_worn_store(), Arrangement()
     for _ in range(10):
         before, (shape, effect) = shape, done(remedy, store, shape)
         assert effect.after <= effect.before
     assert shape == before, "it came to rest"
-    assert take_back(remedy, shape) == Arrangement()
-
-
-def test_taking_one_back_leaves_the_others():
-    store, shape = a_worn_store(), Arrangement()
-    for remedy in Remedy:
-        shape, _ = done(remedy, store, shape)
-    for remedy in Remedy:
-        left = take_back(remedy, shape)
-        differing = {
-            field.name
-            for field in fields(Arrangement)
-            if getattr(left, field.name) != getattr(shape, field.name)
-        }
-        assert differing
-        for other in Remedy:
-            if other is not remedy:
-                assert differing.isdisjoint(_fields_of(other))
-
-
-def _fields_of(remedy: Remedy) -> set[str]:
-    return {
-        Remedy.COMPRESS: {"full_days", "line_days", "excerpt"},
-        Remedy.RESCORE: {"scores"},
-        Remedy.COMPOSE: {"composites"},
-        Remedy.REORGANISE: {"aliases", "stale"},
-        Remedy.SPLIT: {"split"},
-        Remedy.BYPASS: {"bypass"},
-    }[remedy]
 
 
 def test_compressing_stays_within_its_bounds_and_shortens_what_is_read_only_where_much_is():

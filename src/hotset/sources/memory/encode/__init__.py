@@ -1,2 +1,1 @@
-"""From a session to what stays of it: episodes, facts, pitfalls, procedures and ledgers, by rules
-alone."""
+"""Encode a session as episodes, facts, pitfalls, procedures and ledgers, by rules alone."""

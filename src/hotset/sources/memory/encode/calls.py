@@ -1,7 +1,7 @@
-"""What an agent did: each call with its target, its kind, what its result says about it, and what
-an edit changed. Pure.
+"""An agent's actions: each call with its target, kind, result verdict and, for an edit, its change.
+Pure.
 
-Only heads and tails of results are looked at, whichever client ran the call.
+Only heads and tails of results are read, for any client.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hotset.sources.memory.encode.speakers import (
     OutsideWords,
     is_dangerous,
     is_order,
-    quoted,
+    quote,
 )
 from hotset.text.words import once, word_set
 from hotset.window.page_text import PATH_NAMES
@@ -33,7 +33,7 @@ _CODE = re.compile(
     ),
     re.IGNORECASE,
 )
-_CODE_HEAD, _CODE_TAIL = 300, 200  # characters in which clients put the code of a command
+_CODE_HEAD, _CODE_TAIL = 300, 200  # characters in which clients put a command's exit code
 _RUNNING = re.compile(
     r"\bProcess running with session ID|Command running in background|\bstill running\b",
     re.IGNORECASE,
@@ -65,7 +65,7 @@ _BROKEN = re.compile(
     r"|^FAIL(?:ED)?(?: \(|$|\s+\S+)|^Found [1-9]\d* errors?\b|^✖ [1-9]\d* problem",
     re.MULTILINE,
 )
-"""What commands print that failed inside a pipe, whose code is that of its last part."""
+"""Output of commands that failed inside a pipe, whose exit code is that of its last part."""
 _PASSED = re.compile(
     r"^=+ .*\b\d+ passed\b(?!.*\b(?:failed|errors?)\b).* =+$|^OK(?: \(|$)|^Tests?:? +\d+ passed"
     r"|^\s*\d+ pass(?:ed|ing)?$|^\s*0 fail"
@@ -97,7 +97,7 @@ _DIAGNOSED = re.compile(
     r"|^\S+:\d+:\d+: [A-Z]+\d+ |^\s*(?:\u00d7|!) (?!Some (?:errors|warnings))\S|^\(fail\) \S"
     r"|^(?:not ok \d+|FAILED \S+::\S+|\s*\u25cf .+ \u203a) "
 )
-"""What compilers, linters and runners of tests say of one finding."""
+"""A single finding as compilers, linters and test runners print it."""
 _ESCAPES = re.compile(r"\x1b\[[\d;]*m|(?<!\w)\[\d{1,2}(?:;\d{1,2})*m")
 _NOISE = re.compile(
     r"^\s*(?:at |File \"|\^|(?:\d+\s+)*\d*\s*[|│]|[+-] |\$ |> |Traceback|npm (?:ERR!|error) "
@@ -121,26 +121,25 @@ class ResultVerdict:
 
     failed: bool
     kind: str = ""
-    """The error's own name; `exit 1` where it has none."""
-    said: str = ""
-    """The line that tells most, as it stands there. Others' words."""
+    """The error's own name, or such as `exit 1`."""
+    message: str = ""
+    """The most telling line, verbatim. Outside text."""
     code: int | None = None
     declined: bool = False
-    """A person did not let it happen: no trouble of the call's own."""
+    """The user refused the call: no failure of its own."""
     open: bool = False
-    """It still runs."""
+    """It is still running."""
 
 
 NOTHING = ResultVerdict(failed=False)
-"""Of a call that nothing speaks against."""
+"""Of a call without signs of failure."""
 
 
 def result_verdict(
     text: str, *, shell: bool, reads: bool = False, piped: bool = False
 ) -> ResultVerdict:
-    """Of a result's text. `reads`: it shows what stands elsewhere, and errors in there are
-    nobody's; `piped`: its code is that of the last part of a pipe.
-    """
+    """The verdict on a result's text. `reads`: it shows other content, whose errors do not count;
+    `piped`: its exit code is that of the last part of a pipe."""
     if _DECLINED.search(text[:400]):
         return ResultVerdict(failed=True, declined=True, kind="declined")
     code = _code(text) if shell else None
@@ -150,17 +149,15 @@ def result_verdict(
     broken = shell and not reads and (code is None or (code == 0 and piped)) and _is_broken(text)
     if not (refused or broken or (code or 0) != 0):
         return ResultVerdict(failed=False, code=code)
-    if (
-        reads and not refused and code == 1
-    ):  # a search that finds nothing, a diff that finds something
+    if reads and not refused and code == 1:  # grep without a match, diff with a difference
         return ResultVerdict(failed=False, code=code)
     line = telling_line(text)
-    return ResultVerdict(failed=True, kind=_kind(line, text, code), said=line, code=code)
+    return ResultVerdict(failed=True, kind=_kind(line, text, code), message=line, code=code)
 
 
 def telling_line(text: str) -> str:
-    """The line of an error that says what is wrong: the last named error, the first finding, else
-    what speaks of one."""
+    """The line that says what is wrong: the last named error, else the first finding, else the
+    first line that sounds like an error."""
     plain = _ESCAPES.sub("", text) if "[" in text else text
     lines = [
         line.strip()
@@ -191,8 +188,7 @@ def _code(text: str) -> int | None:
 
 
 def _is_broken(text: str) -> bool:
-    """It says that something broke, and not behind that that all is well: then the error was one of
-    those that tests provoke."""
+    """True if it reports a failure and no success after that: tests provoke errors, too."""
     broken = max((found.start() for found in _BROKEN.finditer(text)), default=-1)
     passed = max((found.start() for found in _PASSED.finditer(text)), default=-1)
     return broken >= 0 and passed <= broken
@@ -207,7 +203,7 @@ def _kind(line: str, text: str, code: int | None) -> str:
 
 class ActKind(Enum):
     READ = "read"
-    """Looks at something and changes nothing."""
+    """Reads and changes nothing."""
     EDIT = "edit"
     """Changes files."""
     CHECK = "check"
@@ -215,9 +211,9 @@ class ActKind(Enum):
     RUN = "run"
     """Any other command."""
     OTHER = "other"
-    """A tool of some other trade."""
+    """Any other tool."""
     PLAN = "plan"
-    """The agent talks to itself: plans, lists, questions."""
+    """The agent's own plans, lists and questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +221,7 @@ class Act:
     """One call."""
 
     place: int
-    """Where it stands in the line."""
+    """Its place in the session."""
     page: PageId
     time: float
     tool: str
@@ -233,14 +229,14 @@ class Act:
     target: str
     """A path, a command's first line, a query. Short."""
     command: str = ""
-    """What a shell was asked, without what only shapes its output."""
+    """The shell command, without redirects and output filters."""
     family: str = ""
-    """Of a check: what it checks with."""
+    """Of a check: the tool it checks with."""
     fixes: bool = False
-    """A check that mends what it finds."""
+    """A check that fixes what it finds."""
     files: tuple[str, ...] = ()
     made: bool = False
-    """It wrote a file whole."""
+    """It wrote a whole file."""
     verdict: ResultVerdict = NOTHING
     answered: bool = False
     result: PageId | None = None
@@ -344,7 +340,7 @@ _PIPED = re.compile(r"(?<!\|)\|(?!\|)|\|\| *true|; *(?:echo|true)\b")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _SCRIPT = r"(?:npm|pnpm|yarn|bun|deno)(?: run)?(?: -\S+ \S+)*"
 _MADE_TO_CHECK = r"(?:all|ci|[\w./-]*(?:test|check|lint|build|verif|valid|typ|compil|cov)[\w./-]*)"
-"""What is made to see whether it works; `make install` does something else."""
+"""Make targets that check something, unlike `make install`."""
 _CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
     (name, re.compile(rf"(?:^|[\s;&|(/])(?:{pattern})(?![\w-])"))
     for name, pattern in (
@@ -388,14 +384,14 @@ _FIXES = re.compile(
     r"(?:--|:)fix\b|--write\b|--apply\b"
     r"|(?:\b(?:ruff|biome|cargo|go|dotnet|deno|mix) (?:format|fmt)|(?:^|[\s/])black)\b(?!.*--check)"
 )
-"""What mends what a linter finds."""
+"""Linters that fix what they find."""
 _MESSAGE = re.compile(r"\s+(?:-a?m|--message|--body|-F -)[ =]*[\"']?\$\(cat <<.*$")
-"""A message that is written in place: its text is no part of the command."""
+"""A commit message as a here-document: no part of the command."""
 _COMMIT = re.compile(r"git commit\b")
 
 
 def acts(line: Sequence[Utterance], first: int = 0) -> list[Act]:
-    """The calls of a part of a line, each with what came back; `first` is the place of its first
+    """The calls of a part of the session, each with its result; `first` is the place of its first
     page."""
     results: dict[str, list[tuple[int, Utterance]]] = {}
     for place, each in enumerate(line, first):
@@ -411,19 +407,19 @@ def acts(line: Sequence[Utterance], first: int = 0) -> list[Act]:
 
 
 def check_family(command: str) -> str:
-    """What a command checks with; empty where it is no check, or only speaks of one."""
+    """The tool a command checks with; empty if it is no check or only mentions one."""
     return _family(_QUOTED.sub("Q", command))
 
 
 def shell_words(command: str) -> frozenset[str]:
-    """What a command is made of, to tell whether two are alike."""
+    """The words of a command, for comparing two."""
     return frozenset(word for word in re.findall(r"[\w./@:=-]+", command) if len(word) > 1)
 
 
 def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> Act:
     tool = call.page.tool
     plain = tool.rpartition("__")[2].lower()
-    arguments = decoded(call.text)
+    arguments = decode_arguments(call.text)
     command = _command(plain, arguments, call.text)
     act = _of_shell(place, call, command) if command else _of_tool(place, call, plain, arguments)
     if answer is None:
@@ -441,7 +437,7 @@ def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> A
 
 
 def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
-    """What a shell was asked to do; empty where the tool is none."""
+    """The shell command of a call; empty if the tool is no shell."""
     if tool not in _SHELLS:
         return ""
     given = (
@@ -541,7 +537,7 @@ def _first_text(arguments: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def _brief(arguments: Mapping[str, Any]) -> str:
-    """The values that say what a call of an unknown tool is about."""
+    """The short values of a call of an unknown tool."""
     return " ".join(
         str(value)
         for value in arguments.values()
@@ -550,8 +546,7 @@ def _brief(arguments: Mapping[str, Any]) -> str:
 
 
 def _head(command: str) -> str:
-    """The first line that does something, without what goes before it and what only shapes its
-    output."""
+    """The first line that does something, without preamble, redirects and output filters."""
     rest = re.sub(r"\\\n\s*", " ", command.strip())
     for _ in range(12):
         found = _SKIPPED.match(rest)
@@ -568,7 +563,7 @@ def _head(command: str) -> str:
 
 
 def _without_body(command: str) -> str:
-    """Without what a here-document holds: it is a file, not a command."""
+    """Without the body of a here-document: it is a file, not a command."""
     found = _HEREDOC.search(command)
     if not found:
         return command
@@ -580,9 +575,9 @@ def _without_body(command: str) -> str:
 
 
 def _family(command: str) -> str:
-    """What it checks with. A commit runs its hooks, and is none."""
-    said = _without_body(command)
-    for line in said.splitlines()[:20]:
+    """The tool a command checks with. A commit runs hooks, but is no check."""
+    commands = _without_body(command)
+    for line in commands.splitlines()[:20]:
         bare = line.strip()
         if bare.startswith("#") or _COMMIT.search(bare):
             continue
@@ -596,7 +591,7 @@ def _family(command: str) -> str:
 
 
 def is_look(head: str) -> bool:
-    """Does a command look at something and change nothing?"""
+    """True if a command only reads."""
     bare = _QUOTED.sub("Q", head)
     parts = [part.strip() for part in re.split(r"&&|;|\|\||(?<!\|)\|(?!\|)", bare) if part.strip()]
     return (
@@ -629,20 +624,19 @@ _SED = re.compile(r"\bs([/|#@,])((?:\\.|(?!\1).){2,200})\1((?:\\.|(?!\1).){0,200
 
 
 def change_of(call: str, place: int, others: OutsideWords) -> str:
-    """Of an edit's call, `place` in the line; empty where it does not say, or not in words of its
-    own."""
+    """What an edit call changed, in a few words; empty if unknown or if it repeats outside text."""
     old, new = _sides(call)
     if len(new) < _SHORTEST or _is_doubtful(new) or others.says(new, place, LEAST_SENTENCE):
         return ""
-    told = quoted(new, _LONGEST)
-    if not told:
+    after = quote(new, _LONGEST)
+    if not after:
         return ""
-    before = quoted(old, _LONGEST) if len(old) >= _SHORTEST and not _is_doubtful(old) else ""
-    return f"'{before}' became '{told}'" if before else f"added '{told}'"
+    before = quote(old, _LONGEST) if len(old) >= _SHORTEST and not _is_doubtful(old) else ""
+    return f"'{before}' became '{after}'" if before else f"added '{after}'"
 
 
-def decoded(text: str) -> Mapping[str, Any]:
-    """The arguments of a call; none where they are no JSON."""
+def decode_arguments(text: str) -> Mapping[str, Any]:
+    """The arguments of a call; empty if they are not a JSON object."""
     try:
         value = msgspec.json.decode(text.encode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -651,8 +645,8 @@ def decoded(text: str) -> Mapping[str, Any]:
 
 
 def _sides(call: str) -> tuple[str, str]:
-    """The first line that differs, as it was and as it is."""
-    arguments = decoded(call)
+    """The first line that differs, before and after."""
+    arguments = decode_arguments(call)
     old = next((value for name in _BEFORE if isinstance(value := arguments.get(name), str)), None)
     new = next((value for name in _AFTER if isinstance(value := arguments.get(name), str)), None)
     if old is not None and new is not None:

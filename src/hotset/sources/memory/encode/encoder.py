@@ -1,5 +1,5 @@
-"""Memories from a session, by rules alone, and from what a person or a model put into words. Pure
-and deterministic."""
+"""Encode a session, or text worded by a person or a model, as memories. Rules only; pure and
+deterministic."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ _LONGEST_TITLE = 90
 
 
 def standing_of(kind: MemoryKind, trust: Trust) -> Standing:
-    """Advice stands only where an outcome or a person vouches for it; text of others waits,
-    whatever it is."""
+    """Advice is active only if an outcome or a person vouches for it; outside text is always a
+    candidate."""
     if trust is Trust.OUTSIDE or (kind in ADVICE_KINDS and trust not in _VOUCHED):
         return Standing.CANDIDATE
     return Standing.ACTIVE
@@ -92,30 +92,30 @@ def worded_memory(
     source: Provenance,
     created: float,
 ) -> MemoryRecord:
-    """What somebody put into words. The same words from the same place are the same memory."""
-    told = seal(text.strip()).text
-    named = seal(title.strip()).text or clip_prose(
-        next(iter(sentences(told)), told), _LONGEST_TITLE
+    """The memory that holds this text. Its id depends only on the text and its source."""
+    sealed_text = seal(text.strip()).text
+    sealed_title = seal(title.strip()).text or clip_prose(
+        next(iter(sentences(sealed_text)), sealed_text), _LONGEST_TITLE
     )
     standing = standing_of(kind, trust)
     if trust is not Trust.PERSON and any(
-        is_dangerous(each) or is_suspect(each) for each in (told, named)
+        is_dangerous(each) or is_suspect(each) for each in (sealed_text, sealed_title)
     ):
         standing = Standing.CANDIDATE
-    key = "\0".join((source.by, source.session or "", source.agent, named, told))
+    key = "\0".join((source.by, source.session or "", source.agent, sealed_title, sealed_text))
     return MemoryRecord(
         id=memory_id(kind, key, created),
         kind=kind,
-        title=clip_prose(named, _LONGEST_TITLE),
-        text=told,
+        title=clip_prose(sealed_title, _LONGEST_TITLE),
+        text=sealed_text,
         created=created,
         source=source,
-        detail=_detail(kind, told, named),
-        topics=topics_of(f"{named} {told}"),
+        detail=_detail(kind, sealed_text, sealed_title),
+        topics=topics_of(f"{sealed_title} {sealed_text}"),
         confidence=_CONFIDENCE[trust],
         trust=trust,
         standing=standing,
-        tokens=count(told),
+        tokens=count(sealed_text),
         time=created,
     )
 
@@ -138,11 +138,8 @@ _MOST_PAGES = 40
 _MOST_WRONG = 3  # pitfalls that a procedure is linked to
 _MOST_PLACES = 24
 _CHARS_PER_TOKEN = 4
-_CONFIRMED, _ONCE, _WAITING = (
-    0.8,
-    0.5,
-    0.4,
-)  # of a pitfall; of a procedure that worked once; of what waits for a person
+_CONFIRMED, _ONCE, _WAITING = 0.8, 0.5, 0.4
+"""Confidence of a pitfall, of a procedure that worked once, and of unconfirmed advice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,19 +149,20 @@ class SessionMemories:
 
 
 def encode_session(material: Material) -> SessionMemories:
-    """All memories of a session. Of a longer line of it, the same ones again, and what came
-    since."""
+    """All memories of a session. Encoding a longer version of it yields the same ones plus the new
+    ones."""
     line = material.line
     formed = own_words(line)
     others = outside_words(
-        (place, _words_of_others(said, own=place in formed)) for place, said in enumerate(line)
+        (place, _words_of_others(utterance, own=place in formed))
+        for place, utterance in enumerate(line)
     )
     own = frozenset(place for place in formed if not repeats(line[place].text, place, others))
     memories: dict[MemoryId, MemoryRecord] = {}
     links: list[MemoryLink] = []
     part: _Part | None = None
-    for stretch in goal_spans(line, own):
-        part = _Part(material, stretch, line[stretch.first : stretch.end], others)
+    for span in goal_spans(line, own):
+        part = _Part(material, span, line[span.first : span.end], others)
         episode = part.episode()
         lessons, recipes = list(part.lessons()), list(part.recipes())
         derived = [*part.facts(), *lessons, *recipes]
@@ -175,7 +173,7 @@ def encode_session(material: Material) -> SessionMemories:
                 for each in derived
                 if each.id not in memories
             ]
-        # What went wrong on the way belongs to the steps that led there.
+        # Link the pitfalls of a span to the procedures it led to.
         links += [
             MemoryLink(way.id, wrong.id, Relation.RELATED_TO, way.created)
             for way in recipes
@@ -189,61 +187,61 @@ def encode_session(material: Material) -> SessionMemories:
 
 
 def ledger_id(session: SessionId) -> MemoryId:
-    """Of the ledger that rules keep of a session."""
+    """The id of the ledger that rules keep for a session."""
     return memory_id(MemoryKind.LEDGER, f"left by {session}")
 
 
 class _Part:
-    """One stretch of the line, and what is made of it."""
+    """One goal span of the session and the memories made from it."""
 
     def __init__(
-        self, material: Material, stretch: GoalSpan, line: Sequence[Utterance], others: OutsideWords
+        self, material: Material, span: GoalSpan, line: Sequence[Utterance], others: OutsideWords
     ) -> None:
         self._material = material
-        self._stretch = stretch
+        self._span = span
         self._line = line
         self._others = others
-        self._acts = acts(line, stretch.first)
+        self._acts = acts(line, span.first)
         self._mishaps = mishaps(self._acts)
-        self._title = title_of(stretch.goal.text)
-        self._told_title = self._title if stretch.goal.person else title_of_work(self._acts)
-        self._facts = list(self._found())
-        self._came = self._outcome()
+        self._title = title_of(span.goal.text)
+        self._shared_title = self._title if span.goal.person else title_of_work(self._acts)
+        self._facts = list(self._find_facts())
+        self._outcome = self._judge_outcome()
 
     def episode(self) -> MemoryRecord | None:
-        """None where nothing was done or said about anything."""
+        """None if the span contains no action and no exchange about a topic."""
         done = [act for act in self._acts if act.doing is not ActKind.PLAN]
-        replied = any(said.page.kind is Kind.RESPONSE for said in self._line)
-        goal = goal_of(self._stretch.goal.text)
-        if not goal or not (done or (replied and next(topic_words(self._stretch.goal.text), None))):
+        has_reply = any(utterance.page.kind is Kind.RESPONSE for utterance in self._line)
+        goal = goal_of(self._span.goal.text)
+        if not goal or not (done or (has_reply and next(topic_words(self._span.goal.text), None))):
             return None
-        came, acted = self._came, self._acts
+        outcome, acted = self._outcome, self._acts
         files = once(path for act in done for path in act.files)
         decisions = once(
             (
-                found.text
-                for _, found in self._facts
-                if found.trust is not Trust.OUTSIDE
-                and (found.form in _DECISIONS or is_decision(found.text))
+                match.text
+                for _, match in self._facts
+                if match.trust is not Trust.OUTSIDE
+                and (match.form in _DECISIONS or is_decision(match.text))
             ),
             _MOST_DECISIONS,
         )
         phase = phase_of(acted)
-        text = text_of(Work(goal, done, self._mishaps, came, self._last_words(), decisions))
+        text = text_of(Work(goal, done, self._mishaps, outcome, self._last_words(), decisions))
         detail = Episode(
             goal=goal,
             phase=phase,
-            turns=(self._line[0].page.turn, max(said.page.turn for said in self._line)),
+            turns=(self._line[0].page.turn, max(utterance.page.turn for utterance in self._line)),
             branch=self._line[-1].page.branch,
             seconds=max(0.0, self._line[-1].page.time - self._line[0].page.time),
-            actions=tuple(self._action(act) for act in _shown(done)),
+            actions=tuple(self._action(act) for act in _select_actions(done)),
             more_actions=max(0, len(done) - _MOST_ACTIONS),
             troubles=tuple(each.noun for each in self._mishaps[:_MOST_TROUBLES]),
             files=files[:_MOST_FILES],
             artifacts=changed_files(done)[:_MOST_FILES],
             decisions=decisions,
-            tokens=sum(said.page.size for said in self._line) // _CHARS_PER_TOKEN,
-            quoted=not self._stretch.goal.person,
+            tokens=sum(utterance.page.size for utterance in self._line) // _CHARS_PER_TOKEN,
+            quoted=not self._span.goal.person,
         )
         created = self._line[0].page.time
         start = self._line[0].page.id
@@ -254,66 +252,73 @@ class _Part:
             text=text,
             created=created,
             source=self._source(
-                self._told_pages(),
+                self._source_pages(),
                 once((place for act in acted for place in _places(act)), _MOST_PLACES),
             ),
             detail=detail,
             topics=topics_of(
-                f"{self._title}\n{self._stretch.goal.text}", detail.artifacts or files[:_MOST_FILES]
+                f"{self._title}\n{self._span.goal.text}", detail.artifacts or files[:_MOST_FILES]
             ),
             task=detect_task(
                 goal, [f"{act.tool} {act.command or act.target}" for act in done], phase
             ).task,
-            ending=came.ending,
-            confidence=came.confidence,
-            trust=Trust.OUTCOME if came.ending is Ending.SUCCESS else Trust.AGENT,
+            ending=outcome.ending,
+            confidence=outcome.confidence,
+            trust=Trust.OUTCOME if outcome.ending is Ending.SUCCESS else Trust.AGENT,
             tokens=count(text),
             time=self._material.now,
         )
 
     def facts(self) -> Iterator[MemoryRecord]:
-        for said, found in self._facts:
-            key = f"{self._material.session.id}\0{said.page.id}\0{found.text}"
+        for utterance, match in self._facts:
+            key = f"{self._material.session.id}\0{utterance.page.id}\0{match.text}"
             yield MemoryRecord(
                 id=memory_id(MemoryKind.FACT, key),
                 kind=MemoryKind.FACT,
-                title=clip_prose(found.text, 90),
-                text=found.text,
-                created=said.page.time,
-                source=self._source((said.page.id,), ()),
-                detail=Fact(found.subject),
-                topics=topics_of(found.text),
-                confidence=found.confidence,
-                trust=found.trust,
-                standing=standing_of(MemoryKind.FACT, found.trust),
-                tokens=count(found.text),
+                title=clip_prose(match.text, 90),
+                text=match.text,
+                created=utterance.page.time,
+                source=self._source((utterance.page.id,), ()),
+                detail=Fact(match.subject),
+                topics=topics_of(match.text),
+                confidence=match.confidence,
+                trust=match.trust,
+                standing=standing_of(MemoryKind.FACT, match.trust),
+                tokens=count(match.text),
                 time=self._material.now,
-                why="amends what held before" if found.amends else "",
+                why="amends what held before" if match.amends else "",
             )
 
     def lessons(self) -> Iterator[MemoryRecord]:
         made = once(path for act in self._acts if act.made for path in act.files)
-        around = LessonContext(made, self._others, work_root(self._acts), self._called)
+        context = LessonContext(made, self._others, work_root(self._acts), self._call_text)
         for mishap in self._mishaps:
-            learnt = lesson(mishap, around)
-            if learnt is not None:
-                yield self._advice(MemoryKind.PITFALL, learnt, mishap.failed)
+            pitfall = lesson(mishap, context)
+            if pitfall is not None:
+                yield self._advice(MemoryKind.PITFALL, pitfall, mishap.failed)
 
     def recipes(self) -> Iterator[MemoryRecord]:
-        for made in recipes(self._told_title, self._acts, self._came, self._others):
+        for made in recipes(self._shared_title, self._acts, self._outcome, self._others):
             yield self._advice(MemoryKind.PROCEDURE, made, made.acts[-1])
 
     def ledger(self) -> MemoryRecord | None:
-        """Where the work stands at the end of the session, if it is not done. When the session goes
-        on, it is another version."""
-        end, goal = self._stretch.end, self._stretch.goal.text
-        plans = {act.place: self._called(act) for act in self._acts if act.doing is ActKind.PLAN}
-        prompts = self._stretch.prompts
+        """The state of unfinished work at the end of the session. A resumed session makes a new
+        version."""
+        end, goal = self._span.end, self._span.goal.text
+        plans = {act.place: self._call_text(act) for act in self._acts if act.doing is ActKind.PLAN}
+        prompts = self._span.prompts
         last = prompts[-1].text if len(prompts) > 1 and prompts[-1].person else ""
         reply = self._reply()[1]
         left = left_by(
             WorkEnd(
-                self._told_title, self._acts, self._mishaps, self._came, reply, last, plans, end
+                self._shared_title,
+                self._acts,
+                self._mishaps,
+                self._outcome,
+                reply,
+                last,
+                plans,
+                end,
             ),
             self._others,
         )
@@ -325,24 +330,24 @@ class _Part:
             title=left.title,
             text=left.text,
             created=self._line[-1].page.time,
-            source=self._source(self._told_pages(), left.files),
+            source=self._source(self._source_pages(), left.files),
             detail=left.checkpoint,
             topics=topics_of(f"{self._title}\n{goal}", left.files),
             task=detect_task(self._title).task,
-            ending=self._came.ending,
-            confidence=self._came.confidence,
+            ending=self._outcome.ending,
+            confidence=self._outcome.confidence,
             trust=Trust.AGENT,
             standing=standing_of(MemoryKind.LEDGER, Trust.AGENT),
             tokens=count(left.text),
             time=self._material.now,
         )
 
-    def _called(self, act: Act) -> str:
-        return self._line[act.place - self._stretch.first].text
+    def _call_text(self, act: Act) -> str:
+        return self._line[act.place - self._span.first].text
 
     def _advice(self, kind: MemoryKind, made: Lesson | Recipe, at: Act) -> MemoryRecord:
-        """What other sessions came to as well is one memory that carries the sources of all; what
-        waits is its session's own."""
+        """Confirmed advice is shared by all sessions that reach it; unconfirmed advice belongs to
+        one session."""
         trust = Trust.OUTCOME if made.confirmed else Trust.OUTSIDE
         key = made.key if made.confirmed else f"{self._material.session.id}\0{at.page}\0{made.text}"
         sure = (_CONFIRMED if isinstance(made, Lesson) else _ONCE) if made.confirmed else _WAITING
@@ -370,85 +375,92 @@ class _Part:
             time=self._material.now,
         )
 
-    def _outcome(self) -> WorkOutcome:
-        stretch, line = self._stretch, self._line
-        turns = {said.page.turn for said in line}
-        told = {turn: ending for turn, ending in self._material.endings.items() if turn in turns}
-        spoke = max(
-            (place for place, said in enumerate(line, stretch.first) if _is_work(said)), default=-1
+    def _judge_outcome(self) -> WorkOutcome:
+        span, line = self._span, self._line
+        turns = {utterance.page.turn for utterance in line}
+        reported = {
+            turn: ending for turn, ending in self._material.endings.items() if turn in turns
+        }
+        last_work = max(
+            (place for place, utterance in enumerate(line, span.first) if _is_work(utterance)),
+            default=-1,
         )
-        stopped = bool(stretch.stopped) and stretch.stopped[-1] > max(
-            spoke, stretch.prompts[-1].place
-        )
+        stopped = bool(span.stopped) and span.stopped[-1] > max(last_work, span.prompts[-1].place)
         return work_outcome(
-            stretch.prompts, self._acts, self._mishaps, self._reply()[1], stopped=stopped, told=told
+            span.prompts,
+            self._acts,
+            self._mishaps,
+            self._reply()[1],
+            stopped=stopped,
+            reported=reported,
         )
 
     def _reply(self) -> tuple[int, str]:
-        """The last that the model said, and where; nothing where work went on after it."""
+        """The model's last reply and its place; (-1, "") if tool calls follow it."""
         for place in range(len(self._line) - 1, -1, -1):
-            said = self._line[place]
-            if said.page.kind is Kind.RESPONSE and said.text.strip():
-                return place + self._stretch.first, said.text
-            if said.page.kind.family is Kind.TOOL_CALL:
+            utterance = self._line[place]
+            if utterance.page.kind is Kind.RESPONSE and utterance.text.strip():
+                return place + self._span.first, utterance.text
+            if utterance.page.kind.family is Kind.TOOL_CALL:
                 break
         return -1, ""
 
     def _last_words(self) -> str:
-        """From the reply that ended most of the work: what comes after it is thanks and
-        good-byes."""
-        best, since = (-1, -1, ""), 0
-        for place, said in enumerate(self._line, self._stretch.first):
-            if said.page.kind is Kind.PROMPT:
-                since = 0
-            elif said.page.kind.family is Kind.TOOL_CALL:
-                since += 1
-            elif said.page.kind is Kind.RESPONSE and said.text.strip() and since >= best[0]:
-                best = (since, place, said.text)
+        """The key sentence of the reply that ended the most work; later replies are mostly
+        pleasantries."""
+        best, calls = (-1, -1, ""), 0
+        for place, utterance in enumerate(self._line, self._span.first):
+            if utterance.page.kind is Kind.PROMPT:
+                calls = 0
+            elif utterance.page.kind.family is Kind.TOOL_CALL:
+                calls += 1
+            elif (
+                utterance.page.kind is Kind.RESPONSE and utterance.text.strip() and calls >= best[0]
+            ):
+                best = (calls, place, utterance.text)
         return own_reply(best[2], best[1], self._others)
 
-    def _found(self) -> Iterator[tuple[Utterance, FactMatch]]:
-        """What the user said that holds, and what the model said that the user agreed to; each
-        once."""
+    def _find_facts(self) -> Iterator[tuple[Utterance, FactMatch]]:
+        """Facts the user stated, and facts of the model that the user agreed to; each once."""
         seen: set[str] = set()
-        first = self._stretch.first
-        prompts = {prompt.place - first: prompt for prompt in self._stretch.prompts}
+        first = self._span.first
+        prompts = {prompt.place - first: prompt for prompt in self._span.prompts}
         order = sorted(prompts)
         own = {place: prompt.text if prompt.person else "" for place, prompt in prompts.items()}
-        for place, said in enumerate(self._line):
+        for place, utterance in enumerate(self._line):
             if place in prompts:
                 prompt = prompts[place]
                 trust = Trust.PERSON if prompt.person else Trust.OUTSIDE
-                found = (
+                matches = (
                     facts_in(prompt.text, place + first, self._others, trust)
                     if not prompt.handed
                     else iter(())
                 )
-            elif said.page.kind is Kind.RESPONSE:
-                before = self._heard_before(place, own)
+            elif utterance.page.kind is Kind.RESPONSE:
+                before = self._prompt_before(place, own)
                 after = next((own[at] for at in order if at > place), "")
-                found = agreed_in(said.text, before, after, place + first, self._others)
+                matches = agreed_in(utterance.text, before, after, place + first, self._others)
             else:
                 continue
-            for each in found:
+            for each in matches:
                 if each.text not in seen:
                     seen.add(each.text)
-                    yield said, each
+                    yield utterance, each
 
-    def _heard_before(self, place: int, own: Mapping[int, str]) -> str:
-        """What the user said in the last user message before a reply; nothing where that was no
-        word of theirs."""
-        asked = [at for at in range(place) if self._line[at].page.kind is Kind.PROMPT]
+    def _prompt_before(self, place: int, own: Mapping[int, str]) -> str:
+        """The user's own words in the last user message before a reply; empty if it has none."""
+        prompts = [at for at in range(place) if self._line[at].page.kind is Kind.PROMPT]
         message = [
-            at for at in asked if self._line[at].page.chain == self._line[asked[-1]].page.chain
+            at for at in prompts if self._line[at].page.chain == self._line[prompts[-1]].page.chain
         ]
         return "\n".join(own[at] for at in message if own.get(at))
 
-    def _told_pages(self) -> tuple[PageId, ...]:
-        """The pages that an episode's words stand on: what was said, then what was done, as many as
-        are named."""
+    def _source_pages(self) -> tuple[PageId, ...]:
+        """The source pages of an episode, at most 40: the conversation first, then the actions."""
         spoken = [
-            said.page.id for said in self._line if said.page.kind in (Kind.PROMPT, Kind.RESPONSE)
+            utterance.page.id
+            for utterance in self._line
+            if utterance.page.kind in (Kind.PROMPT, Kind.RESPONSE)
         ]
         done = [act.page for act in self._acts if act.doing is not ActKind.READ]
         return tuple(
@@ -467,40 +479,41 @@ class _Part:
         )
 
 
-def _words_of_others(said: Utterance, *, own: bool) -> bytes:
-    """What nobody proved to be a person's, to search in: a result, and a prompt that may be one."""
-    if said.page.kind is Kind.PROMPT and not own and not said.outside:
-        return squeeze(said.text.encode("utf-8", "replace"))
-    return said.outside
+def _words_of_others(utterance: Utterance, *, own: bool) -> bytes:
+    """Searchable text not proven to be the user's: a tool result, or a prompt that may quote
+    one."""
+    if utterance.page.kind is Kind.PROMPT and not own and not utterance.outside:
+        return squeeze(utterance.text.encode("utf-8", "replace"))
+    return utterance.outside
 
 
 _DECISIONS = frozenset({"decided", "agreed", "amended"})
 
 
-def _shown(done: Sequence[Act]) -> Sequence[Act]:
-    """As many as are listed: what changed something first, in the order of the work."""
+def _select_actions(done: Sequence[Act]) -> Sequence[Act]:
+    """At most 40 actions in order of work; reads are dropped first."""
     if len(done) <= _MOST_ACTIONS:
         return done
-    telling_ones = [act for act in done if act.doing is not ActKind.READ or act.failed]
+    changes = [act for act in done if act.doing is not ActKind.READ or act.failed]
     chosen = (
-        telling_ones
-        if len(telling_ones) <= _MOST_ACTIONS
-        else [*telling_ones[: _MOST_ACTIONS // 2], *telling_ones[-_MOST_ACTIONS // 2 :]]
+        changes
+        if len(changes) <= _MOST_ACTIONS
+        else [*changes[: _MOST_ACTIONS // 2], *changes[-_MOST_ACTIONS // 2 :]]
     )
     left = _MOST_ACTIONS - len(chosen)
     rest = [act for act in done if act.doing is ActKind.READ and not act.failed][:left]
     return sorted((*chosen, *rest), key=lambda act: act.place)
 
 
-def _is_work(said: Utterance) -> bool:
-    return said.page.kind is Kind.RESPONSE or said.page.kind.family in (
+def _is_work(utterance: Utterance) -> bool:
+    return utterance.page.kind is Kind.RESPONSE or utterance.page.kind.family in (
         Kind.TOOL_CALL,
         Kind.TOOL_RESULT,
     )
 
 
 def _places(act: Act) -> Iterator[str]:
-    """What `rollback` knows it by: the tool, and the file or address."""
+    """What `rollback` identifies an action by: the tool, and the file or address."""
     yield act.tool
     yield from act.files
     if "://" in act.target:

@@ -1,5 +1,5 @@
-"""Facts that a person stated or agreed to: the forms of such sentences, and the subjects by which
-facts replace each other."""
+"""Facts that a person stated or agreed to: the forms of such sentences, and their subjects, by
+which facts replace each other."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ _SUBJECTS = tuple(
         rf"\b{_TAKEN}\b.{{2,60}}? for (?P<subject>{_NAMES}{{0,3}})",
     )
 )
-"""Where a sentence says what it is about, the surest first. What is given up names what held
-before."""
+"""Where a sentence names its subject, the surest first. What is given up names what held before."""
 _ARTICLES = frozenset(
     {"the", "a", "an", "our", "my", "your", "its", "of", "to", "and", "or", "any", "all"}
 )
@@ -53,8 +52,7 @@ _NO_SUBJECTS = word_set("""
 
 
 def subject_of(clause: str) -> str:
-    """What something else may be said about later: the same for a fact and for what amends it,
-    where the words allow it."""
+    """The subject of a fact: if the words allow it, the same for a fact and its amendment."""
     plain = re.sub(r"[`\"\u201c\u201d*]", "", clause)
     for pattern in _SUBJECTS:
         if found := pattern.search(plain):
@@ -99,13 +97,13 @@ _STATE = (
 
 @dataclass(frozen=True, slots=True)
 class FactForm:
-    """How a sentence says that it is meant to last."""
+    """A form of sentence that is meant to last."""
 
     name: str
     pattern: re.Pattern[str]
     confidence: float
-    """A rank among the forms, in the order of how seldom they are meant otherwise in the sessions
-    that were read for it."""
+    """A rank among the forms, by how seldom they meant something else in the sessions read for
+    it."""
 
 
 def _form(name: str, confidence: float, pattern: str) -> FactForm:
@@ -154,7 +152,7 @@ FORMS = (
         r"|use|comes?|overrides?|runs?|touch(?:es)?|contains?))\b.*)",
     ),
     _form(
-        "stands",
+        "convention",
         0.8,
         r"(?P<what>.{0,120}\b(?:(?:is|are|remains?) the (?:single )?source of truth|by convention"
         r"|our convention is|our policy is|(?:the|our|its|whose) (?:rule|policy"
@@ -286,7 +284,7 @@ SPECIFIC = re.compile(
     r")(?-i:(?!I')[A-Z][\w'-]{2,})|\"[^\"]{3,}\"",
     re.IGNORECASE,
 )
-"""A number, a date, a name: without one, what somebody lived is small talk."""
+"""A number, a date, a name: without one, an event in a person's life is small talk."""
 POINTS_BACK = re.compile(
     r"\b(?:bought|ordered|got|received|sold|visited|finished|attended|to|using|with|of) (?:it|them"
     r"|the same)\b|\bgood understanding\b|\b(?:this|that|these|those|them|one) "
@@ -305,10 +303,10 @@ MACHINE = re.compile(
 _FEWEST_WORDS, _MOST_WORDS = 3, 48
 _LONGEST = 280
 _LOOKED_AT = 6000  # characters of a prompt
-# characters of a prompt from which on, if it has headings or lists, somebody pasted a document
+# characters of a prompt; a longer one with headings or lists is a pasted document
 _PASTED = 1500
 _HEADINGS = 3
-_AGREED = 0.6  # what a model said and the user agreed to
+_AGREED = 0.6  # a statement of the model that the user agreed to
 
 _AMENDED = re.compile(
     r"\b(?:instead|no longer|not any "
@@ -341,7 +339,7 @@ _POINTS = re.compile(
     r"|what you|my own|to (?:know|hear|see|learn|try|be))\b|\W*$",
     re.IGNORECASE,
 )
-"""What somebody says whose meaning stands in another sentence."""
+"""Objects whose meaning is in another sentence."""
 _POINTS_INSIDE = re.compile(
     (
         r"\b(?:that|this|these|those) "
@@ -350,8 +348,8 @@ _POINTS_INSIDE = re.compile(
     re.IGNORECASE,
 )
 _ARTICLE = re.compile(r"(?:an?|the)\b", re.IGNORECASE)
-"""Whoever takes "the first flight" decides for once; whoever takes Postgres, for longer."""
-_SURE = 0.85  # forms from there on mean what they say, though it be about today
+"""Choosing "the first flight" is a decision for once; choosing Postgres lasts."""
+_SURE = 0.85  # forms from there on last even if they mention today
 _LOG = re.compile(
     r"[{}<>|=\\]{2,}|=>|::|\bat \S+:\d+|^\s*(?:\d{2}:\d{2}|\[|\$ |➜|error:|warning:|\w+Error\b)"
     r"|\S+\.\w{1,4}:\d+|https?://\S{60,}",
@@ -381,9 +379,9 @@ _OWN_DOING = re.compile(
     r"\bI(?:['\u2019](?:ll|m|ve|d)| "
     r"(?:will|am|have|would|can|did|also|now))\b|\b(?:passed|verified|pushed)\b"
 )
-"""With which a model reports, where nobody agreed to anything."""
-_DECIDING = frozenset({"rule", "stands", "decided", "uses", "amended"})
-"""Forms of what shall be; the others say what is liked, and how things and people are."""
+"""Words with which a model reports on its own work."""
+_DECIDING = frozenset({"rule", "convention", "decided", "uses", "amended"})
+"""Forms of decisions; the others state preferences, and how things and people are."""
 _AGREES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|right|correct|exactly|agreed|ok(?:ay)?|sure|perfect|great|sounds good"
     r"|looks good|lgtm|good|do it|go ahead|go for it|that's (?:it|right|the rule|correct|what)"
@@ -396,25 +394,23 @@ _IT_WORKED = re.compile(
     r"|(?:works?|working|worked|fixed|solved)(?! for me))\b",
     re.IGNORECASE,
 )
-"""With which somebody confirms an outcome, and no text."""
+"""Words that confirm an outcome, not a text."""
 _REFUSES = re.compile(
     r"\b(?:but|no|not|don't|wait|actually|instead|however|except|wrong)\b", re.IGNORECASE
 )
-_AGREED_HEAD = 60  # characters in which an agreement is taken back
+_AGREED_HEAD = 60  # characters in which an agreement may be taken back
 _TAKES_BACK = re.compile(
     r"\W*(?:no|nope|not|wrong|wait|actually|but|hold on|hmm|that'?s not|don'?t)\b", re.IGNORECASE
 )
-_REPEATED = 0.55  # confidence in what a model repeated and nobody took back
-_LEAST_SETTLED, _LEAST_REPEATED = (
-    1,
-    3,
-)  # telling words and numbers of what the user said right before; with fewer it is the model's own
+_REPEATED = 0.55  # confidence in what a model repeated without objection
+# telling words and numbers shared with the user's last words; with fewer it is the model's own
+_LEAST_SETTLED, _LEAST_REPEATED = 1, 3
 _NUMBER = re.compile(r"\b\d+\b")
 
 
 @dataclass(frozen=True, slots=True)
 class FactMatch:
-    """A fact, before it is a memory."""
+    """A fact found in a text."""
 
     text: str
     subject: str
@@ -428,30 +424,29 @@ class FactMatch:
 def facts_in(
     words: str, place: int, others: OutsideWords, trust: Trust = Trust.PERSON
 ) -> Iterator[FactMatch]:
-    """The facts in what a user said, at this place of the line; `trust`: whose words these are."""
-    told = sentences(_own(words))
-    for number, sentence in enumerate(told):
-        found = _fact(sentence)
+    """The facts in a prompt at this place of the session; `trust`: the trust in its author."""
+    statements = sentences(_own(words))
+    for number, sentence in enumerate(statements):
+        match = _fact(sentence)
         if (
-            found is None
+            match is None
             or is_dangerous(sentence)
             or is_suspect(sentence)
             or others.says(sentence, place, LEAST_SENTENCE)
         ):
             continue
-        form, what = found
-        text = (
-            what if form.name == "remember" and not what.lower().startswith("to ") else sentence
-        )  # it is remembered now
+        form, what = match
+        # "remember that ...": only the rest is kept
+        text = what if form.name == "remember" and not what.lower().startswith("to ") else sentence
         if (
             form.name == "amended"
             and form.confidence > 0.7
-            and number + 1 < len(told)
+            and number + 1 < len(statements)
             and len(sentence.split()) < 12
         ):  # a heading
-            text = f"{sentence} {told[number + 1]}"
+            text = f"{sentence} {statements[number + 1]}"
         yield FactMatch(
-            text=_worded(text),
+            text=_fact_text(text),
             subject=""
             if form.name == "lived"
             else subject_of(what),  # what happened is not replaced by what happens next
@@ -465,14 +460,13 @@ def facts_in(
 def agreed_in(
     reply: str, before: str, after: str, place: int, others: OutsideWords
 ) -> Iterator[FactMatch]:
-    """Decisions that a model put into words: the user agreed right before, or does in the next
-    words, or had just said it."""
+    """Decisions worded by a model that the user agreed to before or after, or had just stated."""
     is_agreed = _agrees(after) or _agrees(before)
     if not is_agreed and (_TAKES_BACK.match(after) or before.rstrip().endswith("?")):
         return
     for paragraph in without_fences(reply).split("\n"):
         line = " ".join(paragraph.replace("**", "").split())
-        found = _settled(line)
+        found = _find_settlement(line)
         if found is None or len(line) > 4 * _LONGEST or is_suspect(line) or is_dangerous(line):
             continue
         what = found.group("what")
@@ -492,32 +486,31 @@ def agreed_in(
 
 
 def is_decision(text: str) -> bool:
-    """Does a fact say what shall be, and not only how things are? Told from its words, so that it
-    holds for whoever wrote it."""
+    """True if a fact is a decision rather than a description. Judged by its words, for any
+    author."""
     return _SETTLES.match(text) is not None or any(
         form.pattern.match(text) is not None for form in FORMS if form.name in _DECIDING
     )
 
 
-def _settled(line: str) -> re.Match[str] | None:
-    """Where a line, or a sentence in it, begins to say what was settled."""
+def _find_settlement(line: str) -> re.Match[str] | None:
+    """The start of what a line, or a sentence in it, calls settled."""
     starts = (0, *(found.end() for found in SENTENCE_END.finditer(line)))
     return next((found for start in starts if (found := _SETTLES.match(line, start))), None)
 
 
-def _repeats(found: re.Match[str], said: str) -> bool:
-    """Is it, at least in part, what the user had just said? Of what is called settled a word is
-    enough: it sums up more."""
+def _repeats(found: re.Match[str], prompt: str) -> bool:
+    """True if it shares words with the user's last prompt. For a settlement one word is enough: it
+    sums up more."""
     mine, theirs = (
-        {*topic_words(text), *_NUMBER.findall(text)} for text in (found.group("what"), said)
+        {*topic_words(text), *_NUMBER.findall(text)} for text in (found.group("what"), prompt)
     )
     least = _LEAST_SETTLED if found.group("settled") else _LEAST_REPEATED
     return len(mine & theirs) >= least and _OWN_DOING.search(found.group("what")) is None
 
 
 def _fact(sentence: str) -> tuple[FactForm, str] | None:
-    """The form that says that a sentence is meant to last, and what it says; None where nothing
-    does."""
+    """The form of a lasting sentence, and its content; None if it has none."""
     if not _is_stated(sentence):
         return None
     for form in FORMS:
@@ -538,7 +531,7 @@ def _fact(sentence: str) -> tuple[FactForm, str] | None:
 
 
 def _is_stated(sentence: str) -> bool:
-    """Somebody says it: it is no question, no log and no list."""
+    """True for a statement: no question, log or list."""
     return (
         _FEWEST_WORDS <= len(sentence.split()) <= _MOST_WORDS
         and len(sentence) <= 2 * _LONGEST
@@ -550,7 +543,7 @@ def _is_stated(sentence: str) -> bool:
 
 
 def _is_passing(form: FactForm, sentence: str, what: str, aimed: str) -> bool:
-    """It points at something that stands elsewhere, or holds for the moment, or is small talk."""
+    """True if it refers to another sentence, holds for the moment only, or is small talk."""
     if aimed and (
         _POINTS.match(aimed)
         or _POINTS_INSIDE.search(aimed)
@@ -567,7 +560,7 @@ def _is_passing(form: FactForm, sentence: str, what: str, aimed: str) -> bool:
 
 
 def _own(words: str) -> str:
-    """What was not pasted: of a document, only what stands before it."""
+    """The text that was not pasted: of a document, only what precedes it."""
     text = "\n".join(
         line
         for line in without_fences(words[:_LOOKED_AT]).splitlines()
@@ -579,7 +572,7 @@ def _own(words: str) -> str:
     return text.split("\n\n", 1)[0][:_PASTED] if marks >= _HEADINGS else text[:_PASTED]
 
 
-def _worded(sentence: str) -> str:
+def _fact_text(sentence: str) -> str:
     bare = re.sub(rf"^{LEAD}", "", sentence, count=1, flags=re.IGNORECASE).strip() or sentence
     return clip_prose(bare[:1].upper() + bare[1:], _LONGEST)
 

@@ -1,5 +1,4 @@
-"""What a span of work came to, in words: its topics, title, text and outcome, and what it left
-open. Pure."""
+"""Describe a span of work: topics, title, text, outcome and what is left open. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hotset.nouns.memory import Checkpoint, Ending
-from hotset.sources.memory.encode.calls import Act, ActKind, check_family, decoded
+from hotset.sources.memory.encode.calls import Act, ActKind, check_family, decode_arguments
 from hotset.sources.memory.encode.procedures import (
     in_project,
     is_file,
@@ -24,7 +23,7 @@ from hotset.sources.memory.encode.speakers import (
     OutsideWords,
     is_dangerous,
     is_order,
-    quoted,
+    quote,
 )
 from hotset.text.clip import clip_prose, first_words
 from hotset.text.sentences import sentences, without_fences
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 MOST = 4
 _OF_FILES = 2
 _LOOKED_AT = 4000
-# characters at the beginning, where a text says what it is about: each word there counts more
+# characters at the beginning of a text; each word there counts more
 _HEAD = 240
 _HEAD_WEIGHT = 3
 _LONGEST_TOPIC = 24
@@ -73,11 +72,11 @@ _WORDY = re.compile(r"[a-z][a-z0-9_.+-]*[a-z0-9+]|[a-z]{3,}")
 
 
 def topics_of(text: str, files: Sequence[str] = ()) -> tuple[str, ...]:
-    """At most four: where the work was done, then what the text says most, and first."""
+    """At most four topics: where the work was done, then the most frequent and earliest words."""
     found = [*_from_files(files)]
-    told = without_fences(text[:_LOOKED_AT])
+    prose = without_fences(text[:_LOOKED_AT])
     taken = {part for topic in found for part in re.split(r"[/ _.-]", topic)}
-    for word in _from_words(told):
+    for word in _from_words(prose):
         if len(found) >= MOST:
             break
         if word not in taken and not any(
@@ -181,12 +180,12 @@ _HANDED_OFF = re.compile(r"transfer_to_human|escalate", re.IGNORECASE)
 _PROSE = re.compile(
     r"\.(?:md|mdx|rst|txt|adoc)$|(?:^|/)(?:CHANGELOG|LICENSE|AUTHORS|NOTICE)$", re.IGNORECASE
 )
-_HEARD = 300  # characters of a prompt in which somebody says how they like it
+_HEARD = 300  # characters of a prompt that are searched for praise or complaint
 
 
 @dataclass(frozen=True, slots=True)
 class WorkOutcome:
-    """How it came out, and how sure that is."""
+    """How work ended, and how sure that is."""
 
     ending: Ending
     confidence: float
@@ -202,10 +201,12 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
     reply: str,
     *,
     stopped: bool,
-    told: Mapping[int, Ending],
+    reported: Mapping[int, Ending],
 ) -> WorkOutcome:
-    """`reply`: the last that the model said; `stopped`: the user stopped it and said no more;
-    `told`: by those who know."""
+    """Judge how a span ended, by the surest sign first.
+
+    `reply` is the model's last reply; `stopped`: the user interrupted and wrote nothing after it;
+    `reported`: endings reported from outside, by turn."""
     check = next(
         (
             act
@@ -223,16 +224,16 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
         -1,
     )
     checked = check is not None and check.passed and check.place > edit
-    if told:
-        return WorkOutcome(told[max(told)], 1.0, "somebody told", checked)
+    if reported:
+        return WorkOutcome(reported[max(reported)], 1.0, "somebody told", checked)
     last = prompts[-1] if len(prompts) > 1 else None
     worked_since = last is not None and any(
         act.place > last.place and act.doing is not ActKind.PLAN for act in acts
     )
     if stopped:
         return WorkOutcome(Ending.PARTIAL, 0.6, "the user stopped it", checked)
-    if last is not None and not worked_since and (heard := _heard(last.text)) is not None:
-        return WorkOutcome(heard, 0.8, "the user's last words", checked)
+    if last is not None and not worked_since and (verdict := _user_verdict(last.text)) is not None:
+        return WorkOutcome(verdict, 0.8, "the user's last words", checked)
     if check is not None and check.place > edit and not check.passed:
         return WorkOutcome(
             Ending.PARTIAL if edit >= 0 else Ending.FAILURE,
@@ -256,16 +257,16 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
             f"the last check ({check.family if check else ''}) passed",
             checked=True,
         )
-    return _by_the_rest(acts, mishaps, reply)
+    return _outcome_by_reply(acts, mishaps, reply)
 
 
 def _runs(act: Act) -> bool:
-    """Does what was edited run? Words about it need no check: a changelog is written when all is
+    """True if the edited files are code. Prose needs no check: a changelog is written when all is
     green."""
     return not act.files or not all(_PROSE.search(path) for path in act.files)
 
 
-def _by_the_rest(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str) -> WorkOutcome:
+def _outcome_by_reply(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str) -> WorkOutcome:
     open_troubles = [each for each in mishaps if each.by is None]
     changed = any(act.doing in (ActKind.EDIT, ActKind.RUN, ActKind.OTHER) for act in acts)
     if reply and _GAVE_UP.search(reply[:1500]) and not _CLAIMS.search(reply[:1500]):
@@ -287,8 +288,8 @@ def _by_the_rest(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str) -> 
     return WorkOutcome(Ending.UNKNOWN, 0.3, "nothing tells")
 
 
-def _heard(text: str) -> Ending | None:
-    """What the last words say, where they only say that."""
+def _user_verdict(text: str) -> Ending | None:
+    """The user's verdict, if the prompt says nothing but that."""
     head = text[:_HEARD]
     unhappy = _UNHAPPY.search(head)
     content = _CONTENT.search(head)
@@ -308,7 +309,7 @@ _LONGEST_COMMAND = 80  # characters; longer ones are scripts
 _CHORE = re.compile(
     r"(?:rm|echo|printf|mkdir|touch|mv|cp|chmod|git (?:add|config|stash|checkout))\b"
 )
-_FILES_TOLD, _COMMANDS_TOLD, _TROUBLES_TOLD = 4, 2, 2
+_MOST_FILES_NAMED, _MOST_COMMANDS_NAMED, _MOST_TROUBLES_NAMED = 4, 2, 2
 _POLITE = re.compile(
     r"(?:(?:hi|hello|hey|ok(?:ay)?|alright|great|thanks?|thank "
     r"you|please|so|now|well|yes|also|and|bonjour)(?: there)?[,.!]*\s+)*"
@@ -340,7 +341,7 @@ _HEDGES = re.compile(
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"[\w./-]+\.\w{1,5}\b|\||\S+ [\u2013—-] |[A-Z]\w+: |\W")
-"""A point of a list, a row of a table: what came before it says what it is about."""
+"""A list item or a table row: its meaning depends on the text before it."""
 _FEWEST_WORDS = 4
 _DECIDES = re.compile(
     r"\b(?:decided|decision|settled|agreed|we'll (?:go|use|keep)|let's (?:go "
@@ -358,75 +359,80 @@ _ENDED = {
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an episode tells about."""
+    """The material of an episode's text."""
 
     goal: str
     acts: Sequence[Act]
     mishaps: Sequence[Mishap]
-    came: WorkOutcome
+    outcome: WorkOutcome
     reply: str
-    """What the model said last, as far as it is its own."""
+    """The key sentence of the model's last reply, if it is the model's own."""
     decisions: Sequence[str]
 
 
 def goal_of(prompt: str) -> str:
-    """The user's words, cut at a sentence; where they only lead in, with what they lead to."""
+    """The user's words, cut at a sentence; an introductory line includes what it introduces."""
     lines = [
         line.strip()
         for line in without_fences(prompt).splitlines()
         if line.strip() and not _LABEL.fullmatch(line.strip())
     ]
-    told = " ".join(_sentence(line) for line in lines[:12]) or prompt
-    return clip_prose(told, LONGEST_GOAL)
+    text = " ".join(_sentence(line) for line in lines[:12]) or prompt
+    return clip_prose(text, LONGEST_GOAL)
 
 
 def title_of(prompt: str) -> str:
-    """About ten words."""
+    """A title of about ten words."""
     text = without_fences(prompt).strip()
     lines = [
         bare for line in text.splitlines() if (bare := line.strip()) and not _LABEL.fullmatch(bare)
     ]
     leads_in = bool(lines) and _LEADS_IN.fullmatch(lines[0]) is not None
     if leads_in and (heading := _HEADING.search("\n".join(lines[1:3]))):
-        told = heading.group(1)
+        title = heading.group(1)
     elif leads_in and len(lines) > 1:
-        told = lines[1]
+        title = lines[1]
     else:
-        said = [
+        opening = [
             each for each in sentences(_COMMAND_NAME.sub("", text)) if not _LABEL.fullmatch(each)
         ][:4]
-        told = (
-            next((each for each in said if len(set(topic_words(each))) > 1), " ".join(said))
+        title = (
+            next((each for each in opening if len(set(topic_words(each))) > 1), " ".join(opening))
             or prompt.strip()
         )
-    bare = _POLITE.sub("", _plain(told), count=1).strip() or _plain(told)
+    bare = _POLITE.sub("", _plain(title), count=1).strip() or _plain(title)
     short = first_words(bare, _TITLE_WORDS)[:_LONGEST_TITLE].strip(" ,;:-")
     short = short[:-1] if short.endswith(".") and not short.endswith("..") else short
     return short[:1].upper() + short[1:]
 
 
 def title_of_work(acts: Sequence[Act]) -> str:
-    """A title without a word of what was asked: where that may be somebody else's."""
-    names = once((path.rsplit("/", 1)[-1] for path in changed_files(acts)), _FILES_TOLD)
+    """A title without the words of the prompt, for prompts that may quote somebody else."""
+    names = once((path.rsplit("/", 1)[-1] for path in changed_files(acts)), _MOST_FILES_NAMED)
     return f"Work on {', '.join(names)}" if names else "A task that was handed over"
 
 
 def text_of(work: Work) -> str:
     """What was asked, done and achieved, in a few sentences."""
-    parts = [f"Asked: {_ended(work.goal)}", _did(work.acts), *_went_wrong(work.mishaps)]
+    parts = [
+        f"Asked: {_end_sentence(work.goal)}",
+        _actions_text(work.acts),
+        *_trouble_lines(work.mishaps),
+    ]
     if work.decisions:
         parts.append(f"Decided: {clip_prose(work.decisions[0], 120)}")
-    ending = f"{_ENDED[work.came.ending]} ({work.came.why})."
+    ending = f"{_ENDED[work.outcome.ending]} ({work.outcome.why})."
     room = _LONGEST_TEXT - sum(len(part) + 1 for part in parts if part) - len(ending)
     if work.reply and room > 40:  # less says nothing
-        parts.append(f"The agent: {_ended(clip_prose(work.reply, min(room - 13, _LONGEST_REPLY)))}")
-    told = " ".join(part for part in parts if part)
-    return f"{clip_prose(told, _LONGEST_TEXT - len(ending) - 1)} {ending}"
+        parts.append(
+            f"The agent: {_end_sentence(clip_prose(work.reply, min(room - 13, _LONGEST_REPLY)))}"
+        )
+    text = " ".join(part for part in parts if part)
+    return f"{clip_prose(text, _LONGEST_TEXT - len(ending) - 1)} {ending}"
 
 
 def own_reply(text: str, before: int, others: OutsideWords) -> str:
-    """The sentence with which a reply says most, if it is the model's own: none that others wrote
-    before, and no order."""
+    """The first sentence of a reply that has substance, is no order and repeats no outside text."""
     for sentence in sentences(without_fences(text)):
         bare = _plain(sentence)
         if (
@@ -446,7 +452,7 @@ def is_decision(sentence: str) -> bool:
 
 
 def phase_of(acts: Sequence[Act]) -> str:
-    """What was being done at the end."""
+    """The phase in which the work ended."""
     for act in reversed(acts):
         if act.doing is ActKind.CHECK:
             return "testing"
@@ -456,7 +462,7 @@ def phase_of(acts: Sequence[Act]) -> str:
 
 
 def changed_files(acts: Sequence[Act]) -> tuple[str, ...]:
-    """What was written or edited, and is still there."""
+    """Files written or edited and not removed again."""
     removed = {
         word for act in acts if act.command.startswith("rm ") for word in act.command.split()[1:]
     }
@@ -471,7 +477,7 @@ def changed_files(acts: Sequence[Act]) -> tuple[str, ...]:
     )
 
 
-def _did(acts: Sequence[Act]) -> str:
+def _actions_text(acts: Sequence[Act]) -> str:
     edited = changed_files(acts)
     ran = [
         act
@@ -490,35 +496,37 @@ def _did(acts: Sequence[Act]) -> str:
         if not is_dangerous(command)
     ]
     called = once(act.tool for act in acts if act.doing is ActKind.OTHER)
-    told = []
+    parts = []
     if edited:
-        short = ("/".join(path.strip("/").split("/")[-2:]) for path in edited[:_FILES_TOLD])
-        told.append(f"changed {', '.join(short)}{_more(len(edited), _FILES_TOLD)}")
+        short = ("/".join(path.strip("/").split("/")[-2:]) for path in edited[:_MOST_FILES_NAMED])
+        parts.append(f"changed {', '.join(short)}{_more(len(edited), _MOST_FILES_NAMED)}")
     if commands:
-        told.append(f"ran {', '.join(commands[:_COMMANDS_TOLD])}")
+        parts.append(f"ran {', '.join(commands[:_MOST_COMMANDS_NAMED])}")
     if called:
-        told.append(f"called {', '.join(called[:_FILES_TOLD])}{_more(len(called), _FILES_TOLD)}")
-    if not told:
+        parts.append(
+            f"called {', '.join(called[:_MOST_FILES_NAMED])}{_more(len(called), _MOST_FILES_NAMED)}"
+        )
+    if not parts:
         looked = sum(act.doing is ActKind.READ for act in acts)
         return f"Looked at {looked} things." if looked else ""
-    text = "; ".join(told)
+    text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _went_wrong(mishaps: Sequence[Mishap]) -> list[str]:
-    told = []
-    # An edit that missed its place is tried again at once; nobody wants to read of it.
+def _trouble_lines(mishaps: Sequence[Mishap]) -> list[str]:
+    lines = []
+    # A failed edit is retried at once; it is not worth mentioning.
     for mishap in [each for each in mishaps if each.failed.doing is not ActKind.EDIT][
-        :_TROUBLES_TOLD
+        :_MOST_TROUBLES_NAMED
     ]:
         how = f"resolved: {', '.join(mishap.resolved[:2])}" if mishap.resolved else ""
         if mishap.by is None:
             how = "not resolved"
         where = clip_prose(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)
-        told.append(
+        lines.append(
             f"Trouble: {mishap.failed.verdict.kind} at `{where}`{f' ({how})' if how else ''}."
         )
-    return told
+    return lines
 
 
 def _plain(text: str) -> str:
@@ -526,11 +534,11 @@ def _plain(text: str) -> str:
 
 
 def _sentence(line: str) -> str:
-    """A line of its own; a heading ends like a sentence."""
-    return _ended(_plain(line)) if line.startswith("#") else _plain(line)
+    """A line as prose; a heading gets a full stop."""
+    return _end_sentence(_plain(line)) if line.startswith("#") else _plain(line)
 
 
-def _ended(text: str) -> str:
+def _end_sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…", ":")) else f"{text}."
 
 
@@ -542,10 +550,10 @@ _MOST = 6  # points of a list
 _LONGEST_ITEM = 120  # characters of a point
 _MOST_FILES = 6
 _LONGEST_ERROR = 140
-_FEWEST_ITEM_WORDS = 2  # that tell something: "commit" and "go on" leave nothing open
+_FEWEST_ITEM_WORDS = 2  # telling words an open item needs: "commit" and "go on" leave nothing open
 _SCRIPT = "script"
 _CLIENTS = re.compile(r"(?:^|/)\.(?:claude|codex|cursor|gemini)/")
-"""What an agent's client keeps for itself."""
+"""Files that an agent's client keeps for itself."""
 _LISTS = ("todos", "plan", "items", "tasks", "todoList", "todo_list")
 _WORDS = ("content", "step", "text", "title", "description", "task", "subject")
 _DONE = frozenset({"completed", "done", "complete", "finished", "cancelled", "canceled"})
@@ -563,7 +571,7 @@ _INLINE_MARKUP = re.compile(r"\*\*|`|__")
 
 @dataclass(frozen=True, slots=True)
 class LeftWork:
-    """What a session left."""
+    """What a session left unfinished."""
 
     checkpoint: Checkpoint
     title: str
@@ -573,24 +581,24 @@ class LeftWork:
 
 @dataclass(frozen=True, slots=True)
 class WorkEnd:
-    """What is known of a stretch of work when it ends."""
+    """What is known of a span of work when it ends."""
 
     title: str
     acts: Sequence[Act]
     mishaps: Sequence[Mishap]
-    came: WorkOutcome
+    outcome: WorkOutcome
     reply: str
-    """What the model said last."""
+    """The model's last reply."""
     asked: str
-    """What the user said last, where that was more than the goal."""
+    """The user's last prompt, if it is not the goal."""
     calls: Mapping[int, str]
-    """By their place: the calls of the agent's own lists."""
+    """Calls that set the agent's todo list, by their place."""
     place: int
-    """Of the end in the line."""
+    """Place of the end in the session."""
 
 
 def left_by(ended: WorkEnd, others: OutsideWords) -> LeftWork | None:
-    """None where nothing is open, or nobody could go on with it."""
+    """The unfinished work of a span; None if nothing is open or there is too little to resume."""
     lists = _Lists.of(ended)
     own = [_own(point, ended.place, others) for point in lists.open]
     open_points = once((point for point in own if point), _MOST)
@@ -607,8 +615,8 @@ def left_by(ended: WorkEnd, others: OutsideWords) -> LeftWork | None:
         ),
         None,
     )
-    ended_badly = ended.came.ending in (Ending.PARTIAL, Ending.FAILURE)
-    if ended.came.ending is Ending.SUCCESS or not (
+    ended_badly = ended.outcome.ending in (Ending.PARTIAL, Ending.FAILURE)
+    if ended.outcome.ending is Ending.SUCCESS or not (
         open_points or (files and (ended_badly or red is not None))
     ):
         return None
@@ -625,23 +633,23 @@ def left_by(ended: WorkEnd, others: OutsideWords) -> LeftWork | None:
     return LeftWork(
         checkpoint=checkpoint,
         title=clip_prose(f"Unfinished: {ended.title}", 90),
-        text=_text(checkpoint, ended.came.why, files),
+        text=_text(checkpoint, ended.outcome.why, files),
         files=files,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Lists:
-    """What the agent set itself to do."""
+    """The agent's todo items."""
 
     done: tuple[str, ...]
     open: tuple[str, ...]
 
     @classmethod
     def of(cls, ended: WorkEnd) -> _Lists:
-        """Its latest list, and what its last reply leaves open."""
+        """The latest todo list, plus what the last reply lists as open."""
         for place in sorted(ended.calls, reverse=True):
-            points = list(_points(decoded(ended.calls[place])))
+            points = list(_points(decode_arguments(ended.calls[place])))
             if points:
                 found = cls(
                     tuple(text for text, state in points if state in _DONE), tuple(_open(points))
@@ -649,7 +657,7 @@ class _Lists:
                 break
         else:
             found = cls((), ())
-        if not ended.acts:  # advice to somebody is no list of one's own
+        if not ended.acts:  # without actions, a list is advice to the user
             return found
         boxes = _BOX.findall(ended.reply)
         done = (*found.done, *(text for mark, text in boxes if mark != " "))
@@ -671,7 +679,7 @@ def _points(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _open(points: Sequence[tuple[str, str]]) -> list[str]:
-    """What was begun first."""
+    """Open items, those in progress first."""
     left = [(text, state) for text, state in points if state not in _DONE]
     return [text for text, state in left if state in _DOING] + [
         text for text, state in left if state not in _DOING
@@ -679,7 +687,7 @@ def _open(points: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _left_open(reply: str) -> Iterator[str]:
-    """The points under a heading that says that they are still to be done."""
+    """The items under a heading such as "Next steps"."""
     under = False
     for line in without_fences(reply).splitlines():
         point = _POINT.match(line)
@@ -690,7 +698,7 @@ def _left_open(reply: str) -> Iterator[str]:
 
 
 def _own(text: str, place: int, others: OutsideWords) -> str:
-    """In a line, where it is nobody else's and gives no orders."""
+    """The text in a line; empty if it is an order or repeats outside text."""
     plain = clip_prose(_INLINE_MARKUP.sub("", text), _LONGEST_ITEM)
     return (
         ""
@@ -715,9 +723,9 @@ def _checked_by(failed: Act) -> str:
 
 def _error(red: Mishap) -> str:
     last = red.lately or red.failed
-    said = quoted(last.verdict.said, _LONGEST_ERROR)
+    message = quote(last.verdict.message, _LONGEST_ERROR)
     return f"`{_checked_by(red.failed)}` fails with {last.verdict.kind}" + (
-        f' (data: "{said}")' if said else ""
+        f' (data: "{message}")' if message else ""
     )
 
 

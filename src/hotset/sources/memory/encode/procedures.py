@@ -1,9 +1,8 @@
-"""Procedures: what was done without what belongs to one occasion, so that it can be known again and
-done again. Pure.
+"""Procedures: commands and steps without the details of one occasion, so they can be recognized and
+repeated. Pure.
 
-A path in the project is told from its root, a test by what it is, a message or a number by a
-placeholder. What stays one occasion's own (a script written in place, a loop, an address, a file in
-/tmp) has no general form.
+A path is written from the project's root, tests and messages and numbers become placeholders.
+One-off commands (inline scripts, loops, addresses, files in /tmp) have no general form.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TESTS, TEXT, ID, FILE, VERSION = "<tests>", "<text>", "<id>", "<file>", "<versio
 
 _LONGEST = 120
 _MOST_WORDS = 14
-_LONGEST_VALUE = 12  # characters behind a flag's `=`; longer ones are somebody's words
+_LONGEST_VALUE = 12  # characters behind a flag's `=`; longer values are free text
 _PARTS = re.compile(r"\s*(?:&&|\|\||;|(?<!\|)\|(?!\|))\s*")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _WORD = re.compile(r"(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"])+")
@@ -45,7 +44,7 @@ _ONE_OFF = re.compile(
     r"*\s+-(?:-eval|l?c|e|)(?:\s|$)"
     r"|^(?:for|while|if|until|case|function)\b|^\w+=\S*$|^[^\w./]|[{}*?](?!\S*\.\w+$)|>"
 )
-"""Written for the moment."""
+"""Commands written for the moment."""
 _CHORE = re.compile(
     r"(?:rtk\s+)?(?:rm|mv|cp|mkdir|rmdir|touch|kill|pkill|chmod|chown|ln|echo|printf|sleep|"
     r"true|false|export|set|unset|source|cd"
@@ -58,7 +57,7 @@ _CHORE = re.compile(
     r"|(?:rtk\s+)?git\s+tag\s+-|(?:npm|pnpm|yarn|bun)\s+(?:pm\s+)?(?:bin|root|prefix|ls|list|"
     r"why|outdated|view|info|whoami)\b|.*\s(?:--help|--version|-h|-V)$"
 )
-"""What anybody does anyway, and what says nothing about this work."""
+"""Everyday commands that say nothing about this work."""
 _SHAPES = re.compile(
     r"(?:tail|head|less|cat|tee|grep|egrep|rg|sed|awk|sort|uniq|wc|cut|xargs|jq|tr|column|nl)\b"
 )
@@ -98,7 +97,7 @@ _RUNNERS = word_set("""
     pytest py.test unittest jest vitest mocha rspec phpunit test tests runtests.py nextest ctest tox
     nox trial nosetests
     """)
-"""Words after which names are those of tests."""
+"""Words after which names are test names."""
 _ROOT_PARTS = word_set("""
     src lib libs app apps packages package tests test spec specs docs doc frontend backend server
     client web internal pkg cmd scripts bin examples components .github .agents .claude prompts
@@ -109,7 +108,7 @@ _NO_PROJECT = word_set("""
     """)
 _ELSEWHERE = ("/tmp/", "/var/", "/usr/", "/opt/", ("/private/"), "/etc/", "/dev/")  # noqa: S108
 _WORKTREE = re.compile(r"/([\w.-]+?)(?:/\.|__|[._-])worktrees?/[^/]+$")
-"""Where a branch is checked out beside its project: `shop/.worktrees/fix-cart`,
+"""A branch checked out beside its project: `shop/.worktrees/fix-cart`,
 `shop__worktrees/fix-cart`."""
 _VALUES = re.compile(
     r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`|\u2018[^\u2019]*\u2019",
@@ -124,7 +123,7 @@ _ERROR_KEY = 100  # characters
 
 
 def parts_of(command: str) -> list[str]:
-    """The commands of a line, each without what shapes its output."""
+    """The commands of a shell line, without redirects and output filters."""
     held: list[str] = []
 
     def hold(found: re.Match[str]) -> str:
@@ -135,63 +134,60 @@ def parts_of(command: str) -> list[str]:
     if "'" in bare or '"' in bare:  # cut off inside a quotation
         return []
     parts = (_REDIRECT.sub("", part).strip() for part in _PARTS.split(bare))
-    told = (
+    restored = (
         re.sub(r"\0(\d+)\0", lambda found: held[int(found.group(1))], part)
         for part in parts
         if part
     )
-    bares = (_BEFORE.sub("", part) for part in told)
+    bares = (_BEFORE.sub("", part) for part in restored)
     return [part for part in bares if not _SHAPES.match(part)]
 
 
 @lru_cache(maxsize=4096)  # the same few come up again and again
 def general(part: str, root: str = "") -> str:
-    """One command as it would be said next time; empty where it has no next time, or is what
-    anybody does anyway."""
+    """One command in its general form; empty for a one-off or an everyday command."""
     if _ONE_OFF.search(_QUOTED.sub("Q", part)) or _CHORE.match(part) or _TRIED.search(part):
         return ""
     words = _WORD.findall(part)
     if not words or len(words) > _MOST_WORDS:
         return ""
-    said: list[str] = []
+    general_words: list[str] = []
     runs = False  # a runner of tests was named
     for before, word in zip(("", *words), words, strict=False):
-        plain = _program(word, root) if not said else _general_word(word, root, runs=runs)
-        if said and _VALUE_FLAG.fullmatch(before) and not _PYTHON.match(said[0]):
+        plain = _program(word, root) if not general_words else _general_word(word, root, runs=runs)
+        if general_words and _VALUE_FLAG.fullmatch(before) and not _PYTHON.match(general_words[0]):
             plain = TEXT
         if not plain:
             return ""
-        if not (plain in (TESTS, TEXT, FILE, ID) and said[-1:] == [plain]):
-            said.append(plain)
+        if not (plain in (TESTS, TEXT, FILE, ID) and general_words[-1:] == [plain]):
+            general_words.append(plain)
         runs = runs or word.rsplit("/", 1)[-1].split(":", 1)[0] in _RUNNERS
     if _PYTHON.match(words[0]) and re.fullmatch(r"\w+", words[1] if len(words) > 1 else ""):
         return ""  # a folder with something in it to run
-    told = " ".join(said)
-    return told if len(told) <= _LONGEST and len(said) > 1 else ""
+    text = " ".join(general_words)
+    return text if len(text) <= _LONGEST and len(general_words) > 1 else ""
 
 
-def told_key(told: str) -> str:
-    """By which a general command is known: which Python runs it, and from which folder, makes no
-    difference."""
-    return re.sub(r"^(?:\w+=\S* )*(?:\S*python[\d.]* (?!-))?(?:[^\s<]*/)?", "", told)
+def command_key(command: str) -> str:
+    """The key of a general command, independent of the Python that runs it and of the folder."""
+    return re.sub(r"^(?:\w+=\S* )*(?:\S*python[\d.]* (?!-))?(?:[^\s<]*/)?", "", command)
 
 
 def in_project(path: str, root: str) -> str:
-    """As it is called from the project's root."""
-    for top in (f"{root}/", f"{root[1:]}/"):  # who reads a command may have lost the first stroke
+    """The path from the project's root."""
+    for top in (f"{root}/", f"{root[1:]}/"):  # a parsed command may have lost its leading slash
         if root and path.startswith(top):
             return path[len(top) :]
     return path.removeprefix("./")
 
 
 def is_throwaway(path: str) -> bool:
-    """Was it written to try something?"""
+    """True if the file was written to try something."""
     return _THROWAWAY.search(path) is not None
 
 
 def is_file(path: str) -> bool:
-    """Does it look like a file that lasts? Whoever reads commands takes much for one that is
-    none."""
+    """True if it looks like a lasting file. Parsing commands yields many paths that are none."""
     return (
         _FILE.search(path) is not None
         and not is_throwaway(path)
@@ -200,20 +196,18 @@ def is_file(path: str) -> bool:
 
 
 def root_of(paths: Iterable[str]) -> str:
-    """The folder in which the work was done: that of most files, where they are named from the top;
-    empty where none is."""
+    """The root folder of most files with absolute paths; empty if there are none."""
     tops = [path for path in paths if path.startswith("/") and not path.startswith(_ELSEWHERE)]
     tops = [
         path for path in tops if "/." not in path
-    ] or tops  # a client's own files lie in such folders
+    ] or tops  # a client's own files are in dot folders
     roots = {_own_root(path) for path in tops}
     within = {root: sum(path.startswith(f"{root}/") for path in tops) for root in roots if root}
     return max(sorted(within), key=lambda root: (within[root], len(root)), default="")
 
 
 def project_of(root: str, files: Sequence[str]) -> str:
-    """What the project is called; where only its own paths are known, by the folder in which most
-    of them are."""
+    """The project's name: that of its root, otherwise the top folder of most files."""
     trees = _WORKTREE.search(root)
     name = trees.group(1) if trees else root.rsplit("/", 1)[-1]
     if name and name.lower() not in _NO_PROJECT:
@@ -228,14 +222,14 @@ def project_of(root: str, files: Sequence[str]) -> str:
     return best if best not in _ROOT_PARTS else ""
 
 
-def error_key(kind: str, said: str) -> str:
-    """The same error, whatever the numbers, names in quotes and paths in it."""
-    line = said.strip().split("\n", 1)[0]
+def error_key(kind: str, message: str) -> str:
+    """The same key for the same error, whatever its numbers, quoted names and paths."""
+    line = message.strip().split("\n", 1)[0]
     return f"{kind}|{_SPACE.sub(' ', _VALUES.sub('#', _ANY_PATH.sub('/', line)))[:_ERROR_KEY]}"
 
 
 def _own_root(path: str) -> str:
-    """The folder above the first that is a part of any project."""
+    """The folder above the first one that is a typical part of a project."""
     parts = path.split("/")[1:-1]
     inner = next(
         (
@@ -254,8 +248,8 @@ def _program(word: str, root: str) -> str:
 
 
 def _general_word(word: str, root: str, *, runs: bool) -> str:  # noqa: PLR0911 - one case a sort of word
-    """A word behind the first; `runs`: a runner of tests was named before it. Empty where it
-    belongs to one occasion."""
+    """The general form of a word behind the program; empty if it is a one-off. `runs`: a test
+    runner precedes it."""
     bare = word.strip("'\"")
     if is_throwaway(bare) or _ADDRESS.search(bare):
         return ""
@@ -286,11 +280,11 @@ def _general_path(path: str, *, runs: bool) -> str:
 
 
 _MOST_CHECKS = 5
-_MOST_RUNS = 4  # commands beside checks; of more, nobody knows which ones it took
+_MOST_RUNS = 4  # commands beside checks; with more, the necessary ones are unknown
 _MOST_EDITED = 3  # files; edits of more are a task of their own
 _MOST_TOOLS = 6
 _FEWEST = 2
-_SURE = 0.75  # of an ending, where no check speaks: a person said so, or had it committed
+_SURE = 0.75  # confidence of an ending without a check: the user confirmed or committed it
 _LONGEST_TITLE = 90
 _SCRIPT = "script"
 _ANY = re.compile(
@@ -316,7 +310,7 @@ _ASKS = re.compile(
     r"compute|think|count|status|browser_"
     r"|take_screenshot|navigate|screenshot)(?:_|$|(?=[A-Z]))"
 )
-"""Tools that look and reckon."""
+"""Tools that only read or compute."""
 _RECKONS = re.compile(r"calculate|compute|think|count")
 
 
@@ -330,27 +324,28 @@ class Recipe:
     confirmed: bool
     acts: tuple[Act, ...]
     key: str
-    """The same for the same steps in the same project, in whichever session."""
+    """The same for the same steps in the same project, across sessions."""
 
 
 def recipes(
-    title: str, acts: Sequence[Act], came: WorkOutcome, others: OutsideWords
+    title: str, acts: Sequence[Act], outcome: WorkOutcome, others: OutsideWords
 ) -> Iterator[Recipe]:
-    """What an episode showed to work: at most a routine, and a recipe or a round."""
-    if came.ending is not Ending.SUCCESS:
+    """The procedures a successful episode shows: at most one routine, and one recipe or round."""
+    if outcome.ending is not Ending.SUCCESS:
         return
-    way = _Way(acts)
-    if came.checked and (routine := _routine(way, others)) is not None:
+    way = _RepeatableWork(acts)
+    if outcome.checked and (routine := _routine(way, others)) is not None:
         yield routine
-    if came.checked or came.confidence >= _SURE:
-        found = _recipe(title, way, others, checked=came.checked) or _round(acts, others, came)
+    if outcome.checked or outcome.confidence >= _SURE:
+        found = _recipe(title, way, others, checked=outcome.checked) or _round(
+            acts, others, outcome
+        )
         if found is not None:
             yield found
 
 
 def work_root(acts: Sequence[Act]) -> str:
-    """The folder in which files were edited; where none was named from the top, in which any were
-    looked at."""
+    """The root folder of the edited files, otherwise of all files."""
     edited = [path for act in acts if act.doing is ActKind.EDIT for path in act.files]
     return root_of(edited) or root_of(path for act in acts for path in act.files)
 
@@ -360,14 +355,14 @@ class _Step:
     """A command that worked."""
 
     act: Act
-    said: str
-    """As it was given."""
-    told: str
-    """As it would be given next time."""
+    command: str
+    """The command as it was run."""
+    general_form: str
+    """The command as it would be run next time."""
 
 
-class _Way:
-    """What of an episode's actions may be done again."""
+class _RepeatableWork:
+    """The repeatable parts of an episode's actions."""
 
     def __init__(self, acts: Sequence[Act]) -> None:
         self.root = work_root(acts)
@@ -392,8 +387,7 @@ class _Way:
         self.runs = self._runs(acts)
 
     def _checks(self, acts: Sequence[Act]) -> tuple[_Step, ...]:
-        """Those that passed in the end, in the order in which they first did, after something had
-        been changed."""
+        """Checks that passed in the end and after an edit, in the order they first passed."""
         found: dict[str, _Step | None] = {}
         for act in acts:
             if (
@@ -406,15 +400,17 @@ class _Way:
                 continue
             for part in parts_of(act.command):
                 family = check_family(part)
-                told = general(part, self.root) if family and family != _SCRIPT else ""
-                if told and act.passed and act.place > self._first:
-                    found[told] = _Step(act, part, told)
-                elif told and act.failed and told in found:
-                    found[told] = None
+                command = general(part, self.root) if family and family != _SCRIPT else ""
+                if command and act.passed and act.place > self._first:
+                    found[command] = _Step(act, part, command)
+                elif command and act.failed and command in found:
+                    found[command] = None
         passed = [
-            step for step in found.values() if step is not None and not _NARROW.match(step.told)
+            step
+            for step in found.values()
+            if step is not None and not _NARROW.match(step.general_form)
         ]
-        known = {told_key(step.told): step for step in reversed(passed)}
+        known = {command_key(step.general_form): step for step in reversed(passed)}
         others = tuple(f" {key}" for key in known)
         # A wrapper around a check is that check.
         return tuple(step for key, step in reversed(known.items()) if not key.endswith(others))
@@ -424,24 +420,24 @@ class _Way:
         for act in acts:
             if act.doing is ActKind.RUN and act.passed:
                 for part in parts_of(act.command):
-                    told = (
+                    command = (
                         ""
                         if is_look(part.removeprefix("rtk ")) or self._names_made(part)
                         else general(part, self.root)
                     )
                     if (
-                        not told
+                        not command
                         and found
                         and _TAGS.match(next(reversed(found)))
                         and (pushed := _PUSHES.match(part))
                     ):
-                        told = pushed.group()  # what was tagged is not out before
-                    if told and not check_family(part) and not _INSTALLS.match(told):
-                        found.setdefault(told, _Step(act, part, told))
+                        command = pushed.group()  # a tag is published only by a push
+                    if command and not check_family(part) and not _INSTALLS.match(command):
+                        found.setdefault(command, _Step(act, part, command))
         return tuple(found.values())
 
     def _names_made(self, part: str) -> bool:
-        """A script or a module that was written on the way is this session's own."""
+        """True if the command uses a script or module written in this session."""
         words = [word.strip("'\"") for word in part.split()[1:]]
         return any(
             word.rsplit("/", 1)[-1] in self._made or word.rsplit(".", 1)[-1] in self._made
@@ -449,45 +445,53 @@ class _Way:
         )
 
 
-def _routine(way: _Way, others: OutsideWords) -> Recipe | None:
-    """Which checks a change has to pass. One that anybody would try first is none."""
-    steps = [step for step in way.checks if not (_ANY.fullmatch(step.told) and TESTS in step.told)]
+def _routine(way: _RepeatableWork, others: OutsideWords) -> Recipe | None:
+    """The checks a change has to pass, without those that anybody would try first."""
+    steps = [
+        step
+        for step in way.checks
+        if not (_ANY.fullmatch(step.general_form) and TESTS in step.general_form)
+    ]
     if (
         not way.edited
         or not 0 < len(steps) <= _MOST_CHECKS
-        or (len(steps) == 1 and _ANY.fullmatch(steps[0].told))
+        or (len(steps) == 1 and _ANY.fullmatch(steps[0].general_form))
     ):
         return None
     where = f" in {way.project}" if way.project else ""
-    told = tuple(f"run `{step.told}`" for step in steps)
+    instructions = tuple(f"run `{step.general_form}`" for step in steps)
     title = clip_prose(
-        f"Check a change{where}: {', '.join(step.told for step in steps)}", _LONGEST_TITLE
+        f"Check a change{where}: {', '.join(step.general_form for step in steps)}", _LONGEST_TITLE
     )
     return Recipe(
-        procedure=Procedure(when=f"after a change{where}", steps=told),
+        procedure=Procedure(when=f"after a change{where}", steps=instructions),
         title=title,
         text=(
-            f"After a change{where}: {_numbered(told)}. The work was done when all of these passed."
+            f"After a change{where}: {_number_steps(instructions)}. "
+            f"The work was done when all of these passed."
         ),
         confirmed=not any(_is_doubtful(step, others) for step in steps),
         acts=tuple(step.act for step in steps),
-        key="\0".join(("routine", way.project, *sorted(told_key(step.told) for step in steps))),
+        key="\0".join(
+            ("routine", way.project, *sorted(command_key(step.general_form) for step in steps))
+        ),
     )
 
 
-def _recipe(title: str, way: _Way, others: OutsideWords, *, checked: bool) -> Recipe | None:
-    """The commands that the work took beside its checks, between what was edited and what was
-    checked."""
+def _recipe(
+    title: str, way: _RepeatableWork, others: OutsideWords, *, checked: bool
+) -> Recipe | None:
+    """The commands that the work took beside its checks, between the edits and the checks."""
     runs, checks = way.runs, way.checks if checked else ()
     if not 0 < len(runs) <= _MOST_RUNS:
         return None
     edited = way.edited if len(way.edited) <= _MOST_EDITED else ()
     if len(runs) + len(checks) + len(edited) < _FEWEST:
         return None
-    told = (
+    instructions = (
         *((f"edit {', '.join(edited)}",) if edited else ()),
-        *(f"run `{step.told}`" for step in runs),
-        *(f"check with `{step.told}`" for step in checks[:_MOST_CHECKS]),
+        *(f"run `{step.general_form}`" for step in runs),
+        *(f"check with `{step.general_form}`" for step in checks[:_MOST_CHECKS]),
     )
     where = f"In {way.project}, for work such as" if way.project else "For work such as"
     how = "The checks passed." if checks else "The user was content with it."
@@ -495,23 +499,26 @@ def _recipe(title: str, way: _Way, others: OutsideWords, *, checked: bool) -> Re
         is_order(re.sub(r"[/._-]", " ", path)) for path in edited
     )
     return Recipe(
-        procedure=Procedure(when=clip_prose(title, _LONGEST_TITLE), steps=told),
+        procedure=Procedure(when=clip_prose(title, _LONGEST_TITLE), steps=instructions),
         title=clip_prose(title, _LONGEST_TITLE),
-        text=f"{where} \u201c{clip_prose(title, _LONGEST_TITLE)}\u201d: {_numbered(told)}. {how}",
+        text=(
+            f"{where} \u201c{clip_prose(title, _LONGEST_TITLE)}\u201d: "
+            f"{_number_steps(instructions)}. {how}"
+        ),
         confirmed=not doubtful,
         acts=tuple(step.act for step in (*runs, *checks)),
-        key="\0".join(("recipe", way.project, *sorted(step.told for step in runs))),
+        key="\0".join(("recipe", way.project, *sorted(step.general_form for step in runs))),
     )
 
 
-def _round(acts: Sequence[Act], others: OutsideWords, came: WorkOutcome) -> Recipe | None:
-    """Which tools were called until the one thing was done that the user wanted; of several, each
-    has a round of its own."""
+def _round(acts: Sequence[Act], others: OutsideWords, outcome: WorkOutcome) -> Recipe | None:
+    """The tools called until the one change was made that the user wanted; None for several
+    changes."""
     called = [act for act in acts if act.doing is ActKind.OTHER and act.passed]
     changing = {_plain(act.tool): act for act in called if not _ASKS.match(_plain(act.tool))}
     if (
         len(changing) != 1
-        or came.confidence < _SURE
+        or outcome.confidence < _SURE
         or any(act.command or act.doing is ActKind.EDIT for act in acts)
     ):
         return None
@@ -525,11 +532,11 @@ def _round(acts: Sequence[Act], others: OutsideWords, came: WorkOutcome) -> Reci
     if not _FEWEST <= len(names) <= _MOST_TOOLS:
         return None
     done = what.replace("_", " ")
-    told = tuple(f"call {name}" for name in names)
+    instructions = tuple(f"call {name}" for name in names)
     return Recipe(
-        procedure=Procedure(when=f"to {done}", steps=told),
+        procedure=Procedure(when=f"to {done}", steps=instructions),
         title=clip_prose(f"To {done}", _LONGEST_TITLE),
-        text=f"To {done}: {_numbered(told)}. The user was content with it.",
+        text=f"To {done}: {_number_steps(instructions)}. The user was content with it.",
         confirmed=not any(
             others.says(name, act.place, LEAST_COMMAND) for name, act in steps.items()
         ),
@@ -539,13 +546,12 @@ def _round(acts: Sequence[Act], others: OutsideWords, came: WorkOutcome) -> Reci
 
 
 def _is_doubtful(step: _Step, others: OutsideWords) -> bool:
-    """Others may have talked the agent into it: into the command, or into all of it but what it was
-    done to."""
-    words = step.told.split("<", 1)[0].split()
+    """True if outside text may have suggested the command, or all of it but its last word."""
+    words = step.general_form.split("<", 1)[0].split()
     leads = [" ".join(words), " ".join(words[:-1])]
     return (
-        is_dangerous(step.said)
-        or is_borrowed(step.said, step.act.place, others)
+        is_dangerous(step.command)
+        or is_borrowed(step.command, step.act.place, others)
         or any(
             " " in lead
             and not is_plain_check(lead)
@@ -559,5 +565,5 @@ def _plain(tool: str) -> str:
     return tool.rpartition("__")[2]
 
 
-def _numbered(steps: Sequence[str]) -> str:
+def _number_steps(steps: Sequence[str]) -> str:
     return "; ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))

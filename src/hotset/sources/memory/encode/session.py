@@ -1,9 +1,9 @@
-"""A session as memories are made of it: its line of pages, and the spans of that line that are
-about one goal each.
+"""A session as material for memories: its pages in order, and the spans that are about one goal
+each.
 
-Of long texts the head and the tail are read, and cut at line ends before secrets are sealed: no
-token has a line end in it. A prompt is judged by what came before it alone, so a longer line has
-the same spans, and only its last one may have grown.
+Of long texts the head and the tail are read, cut at line ends before secrets are sealed: no token
+contains a line end. A prompt is judged by what precedes it alone, so a longer session has the same
+spans, and only the last one may grow.
 """
 
 from __future__ import annotations
@@ -34,15 +34,12 @@ from hotset.text.terms import topic_words
 from hotset.window.page_text import NOT_SEARCHED, is_binary, is_ours
 
 OUTCOME = "Outcome"
-"""The event by which somebody tells how a turn came out: `{"outcome": "success"}`."""
+"""The event that reports how a turn came out: `{"outcome": "success"}`."""
 
-_PROMPT, _RESPONSE, _RESULT = (
-    (16_000, 2_000),
-    (8_000, 4_000),
-    (2_000, 2_000),
-)  # characters at both ends that are looked at
+# characters that are read at both ends
+_PROMPT, _RESPONSE, _RESULT = (16_000, 2_000), (8_000, 4_000), (2_000, 2_000)
 _ARGUMENT = 2_000  # characters of one argument of a call; those of an edit are a file
-_SEARCHED = 1 << 20  # bytes of a result in which taint is sought
+_SEARCHED = 1 << 20  # bytes of a result that are searched for taint
 _DEEPEST = 8  # of a call's arguments
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: .{1,300}$", re.MULTILINE)
 _MOST_PATCHED = 50
@@ -53,10 +50,10 @@ _ASIDE = re.compile(
     r"|new conversation topic|you are an agent for claude code|\bsub-?agent\b[^.\n]{0,60}\byou\b"
     r"|\byou are (?:a|an|the) [\w -]{0,30}sub-?agent"
 )
-"""What the system text says where nobody but a program asks."""
-_ASIDE_HEAD = 600  # characters of a system text in which it says so
+"""System texts of requests that a program makes by itself."""
+_ASIDE_HEAD = 600  # characters of a system text that are searched for it
 _TITLE_REPLY = re.compile(r'\s*\{\s*"(?:isNewTopic|title|is_new_topic)"')
-_HANDED_OVER = 40  # characters of a first prompt that stands in another agent's call
+_HANDED_OVER = 40  # characters of a first prompt found in another agent's call
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +62,28 @@ class Utterance:
 
     page: Page
     text: str
-    """What is looked at of it. Of a call: its arguments as JSON, each cut."""
+    """The part that is read. Of a call: its arguments as JSON, each cut."""
     outside: bytes = field(default=b"", repr=False)
-    """Where others wrote it: all of it, squeezed (see `taint`), to search in. Not sealed, and never
-    a part of anything."""
+    """All of it if it is outside text, squeezed, for searching. Not sealed, and never stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """All that an encoding knows."""
+    """The input of an encoding."""
 
     session: Session
     line: tuple[Utterance, ...]
     """In the order of the conversation."""
     endings: Mapping[int, Ending]
-    """How turns came out, by their number, where somebody told."""
+    """Reported outcomes of turns, by number."""
     now: float
 
 
 def read_session(store: Store, session: SessionId, now: float) -> Material:
-    """The line that ends with the session's last turn of a person: what programs ask by themselves
-    is left out.
+    """The branch that ends with the person's last turn, without requests that programs make by
+    themselves.
 
-    Raises `NotFound` where there is no such session. Pages that cannot be read are left out.
+    Raises `NotFound`. Unreadable pages are left out.
     """
     turns = list(store.turns(session))
     pages = _pages(store, session)
@@ -100,7 +96,7 @@ def read_session(store: Store, session: SessionId, now: float) -> Material:
 
 
 def utterance(page: Page, content: bytes) -> Utterance:
-    """A page with what is looked at of its content."""
+    """A page with the part of its content that is read."""
     family = page.kind.family
     if family is Kind.TOOL_CALL:
         return Utterance(page, _arguments(content))
@@ -129,14 +125,14 @@ def _pages(store: Store, session: SessionId) -> dict[Chain, list[Page]]:
 def _line(
     store: Store, session: SessionId, turns: Sequence[Turn], pages: Mapping[Chain, Sequence[Page]]
 ) -> Iterator[Page]:
-    """The latest line of a person and, where it begins with a summary of what was forgotten, the
-    one before it, and so on."""
+    """The latest branch of a person; if it begins with a summary, preceded by the branch before it,
+    and so on."""
     parents = {node.chain: node.parent for node in store.nodes(session) if not node.aside}
     tails: dict[Chain, tuple[Turn, list[Chain]]] = {}
     for turn in turns:
         chains = _chains(turn.tail, parents)
         if chains:
-            tails[chains[0]] = (turn, chains)  # the latest of those that began alike
+            tails[chains[0]] = (turn, chains)  # the latest of those with the same start
     handed = _handed_over(store, pages)
     lines: list[list[Chain]] = []
     for turn, chains in sorted(tails.values(), key=lambda each: -each[0].number):
@@ -165,7 +161,7 @@ def _chains(tail: Chain, parents: Mapping[Chain, Chain]) -> list[Chain]:
 def _first_prompt(
     store: Store, chains: Sequence[Chain], pages: Mapping[Chain, Sequence[Page]]
 ) -> str:
-    """The first words on a line that are a person's, or a summary."""
+    """The first person's words on a branch, or a summary."""
     for chain in chains:
         for page in pages.get(chain, ()):
             if page.kind is Kind.PROMPT and (each := _read(store, page)) is not None:
@@ -186,7 +182,7 @@ def _handed_over(store: Store, pages: Mapping[Chain, Sequence[Page]]) -> str:
 
 
 def _is_aside(store: Store, turn: Turn, first: str, handed: str) -> bool:
-    """Did a program ask: an agent another agent, or a client for a title?"""
+    """True if a program asked: an agent another agent, or a client for a title."""
     head = msgspec.json.encode(first[:200]).decode("utf-8", "replace").strip('"')[:_HANDED_OVER]
     if len(head) >= _HANDED_OVER and head in handed:
         return True
@@ -197,26 +193,26 @@ def _is_aside(store: Store, turn: Turn, first: str, handed: str) -> bool:
 
 
 def is_title(line: Sequence[Utterance]) -> bool:
-    """A client asked for a title: a prompt and a few words of JSON."""
+    """True if a client asked for a title: a prompt and a short JSON reply."""
     spoken_pages = [
         each for each in line if each.page.kind in (Kind.PROMPT, Kind.RESPONSE, Kind.TOOL_CALL)
     ]
-    return len(spoken_pages) <= 3 and any(  # what is asked, maybe about what, and the title
+    return len(spoken_pages) <= 3 and any(  # the request, maybe its subject, and the title
         each.page.kind is Kind.RESPONSE and _TITLE_REPLY.match(each.text) for each in spoken_pages
     )
 
 
 def _endings(store: Store, session: SessionId) -> dict[int, Ending]:
-    told: dict[int, Ending] = {}
+    endings: dict[int, Ending] = {}
     for event in store.events(session):
         outcome = str(event.detail.get("outcome", ""))
         if event.name == OUTCOME and outcome in set(Ending):
-            told[event.turn] = Ending(outcome)
-    return told
+            endings[event.turn] = Ending(outcome)
+    return endings
 
 
 def _ends(content: bytes, head: int, tail: int) -> str:
-    """The text's head and tail, sealed; all of it where it is short."""
+    """The text's head and tail, sealed; all of it if it is short."""
     most = 4 * (head + tail)  # bytes of so many characters
     if len(content) <= most:
         text = content.decode("utf-8", "replace")
@@ -240,45 +236,44 @@ def _from_border(text: str) -> str:
 
 
 def _arguments(content: bytes) -> str:
-    """A call's arguments with each text in them cut and sealed; as JSON, or as they are where they
-    are none."""
+    """A call's arguments with each text cut and sealed; as JSON if they are."""
     try:
         decoded = msgspec.json.decode(content)
     except (ValueError, RecursionError):
-        return _short(content.decode("utf-8", "replace"))
+        return _shorten_text(content.decode("utf-8", "replace"))
     if isinstance(decoded, str):
-        return _short(decoded)
-    return msgspec.json.encode(_shortened(decoded, 0)).decode()
+        return _shorten_text(decoded)
+    return msgspec.json.encode(_shorten_values(decoded, 0)).decode()
 
 
-def _shortened(value: Any, depth: int) -> Any:
+def _shorten_values(value: Any, depth: int) -> Any:
     if isinstance(value, str):
-        return _short(value)
+        return _shorten_text(value)
     if depth >= _DEEPEST:
         return None
     if isinstance(value, dict):
-        return {_short(str(key)): _shortened(each, depth + 1) for key, each in value.items()}
+        return {
+            _shorten_text(str(key)): _shorten_values(each, depth + 1) for key, each in value.items()
+        }
     if isinstance(value, list):
-        return [_shortened(each, depth + 1) for each in value[:100]]
+        return [_shorten_values(each, depth + 1) for each in value[:100]]
     return value
 
 
-def _short(text: str) -> str:
-    """Its beginning, and which files a patch is for."""
+def _shorten_text(text: str) -> str:
+    """Its beginning, and the files that a patch is for."""
     if len(text) <= _ARGUMENT:
         return seal(text).text
     rest = (found.group() for found in islice(_PATCHED.finditer(text, _ARGUMENT), _MOST_PATCHED))
     return seal("\n".join((_until_border(text[:_ARGUMENT]), *rest))).text
 
 
-_PAUSE = (
-    6 * 3600.0
-)  # seconds between what was said last and a prompt after which it is another sitting
-_SHORT = 7  # words of a prompt that says nothing without the one before it
-_SHARED = 0.34  # of a prompt's telling words; from there on it speaks of the same
+_PAUSE = 6 * 3600.0  # seconds after which a prompt begins another sitting
+_SHORT = 7  # words of a prompt that depends on the one before it
+_SHARED = 0.34  # of a prompt's telling words; from there on it is about the same
 _SHARED_BY_ORDER = 0.6
 _MOST_WORDS = 60  # telling words of a prompt by which it is compared
-_REMEMBERED = 400  # telling words of a stretch
+_REMEMBERED = 400  # telling words of a span
 
 _CARRIES_ON = re.compile(
     r"(?:(?:ok(?:ay)?|alright|great|nice|cool|perfect|good|fine|thanks?|thank "
@@ -305,7 +300,7 @@ _CARRIES_ON = re.compile(
     r"|merci|bitte|danke|oui|ja|nein|oui|ok)\b)",
     re.IGNORECASE,
 )
-"""Words with which somebody goes on about the same."""
+"""Words with which a prompt continues the same goal."""
 _ORDER = re.compile(
     r"(?:(?:ok(?:ay)?|alright|now|next|then|please|also|great|thanks?|so|and|hey|hi|hello|"
     r"cool|perfect)[,.! ]+)*"
@@ -333,23 +328,23 @@ _LAST = 400  # characters at the end of a reply in which it asks for something
 
 @dataclass(frozen=True, slots=True)
 class UserPrompt:
-    """Something the user said, and where."""
+    """The user's words, and their place."""
 
     place: int
     text: str
     handed: bool = False
-    """In a document that somebody else may have written."""
+    """In a document that another author may have written."""
     person: bool = True
     """Proven to be the user's own words."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoalSpan:
-    """A part of a line that is about one goal."""
+    """A part of a session that is about one goal."""
 
     first: int
     end: int
-    """Places in the line: `line[first:end]`."""
+    """Places in the session: `line[first:end]`."""
     prompts: tuple[UserPrompt, ...]
     """The first is the goal."""
     stopped: tuple[int, ...] = ()
@@ -362,31 +357,30 @@ class GoalSpan:
 
 @dataclass(slots=True)
 class _OpenSpan:
-    """A stretch that is being put together."""
+    """A span that may still grow."""
 
     first: int
     prompts: list[UserPrompt]
     stopped: list[int] = field(default_factory=list)
     words: dict[str, None] = field(default_factory=dict)
     ended: bool = False
-    """The model replied, and calls nothing more."""
+    """The model replied and made no call since."""
     asks: bool = False
     """Its last reply asks for something."""
     answered: bool = False
     time: float = 0.0
 
-    def hear(self, text: str) -> None:
+    def add_words(self, text: str) -> None:
         for word in _telling(text):
             if len(self.words) < _REMEMBERED:
                 self.words[word] = None
 
-    def closed(self, end: int) -> GoalSpan:
+    def close(self, end: int) -> GoalSpan:
         return GoalSpan(self.first, end, tuple(self.prompts), tuple(self.stopped))
 
 
 def own_words(line: Sequence[Utterance]) -> frozenset[int]:
-    """The places of the prompts that are, by their form and by what stands before them, a person's
-    own words."""
+    """The places of prompts that are a person's own words, by their form and what precedes them."""
     replies = dict(_replies(line))
     parts: dict[Chain, list[int]] = {}
     for place in replies:
@@ -405,8 +399,7 @@ def own_words(line: Sequence[Utterance]) -> frozenset[int]:
 
 
 def action_results(line: Sequence[Utterance]) -> frozenset[int]:
-    """The places of user messages that hold the result of an action which the model wrote as
-    text."""
+    """The places of user messages with the result of an action that the model wrote as text."""
     return frozenset(
         place
         for place, reply in _replies(line)
@@ -415,86 +408,87 @@ def action_results(line: Sequence[Utterance]) -> frozenset[int]:
 
 
 def _replies(line: Sequence[Utterance]) -> Iterator[tuple[int, str]]:
-    """Of each prompt its place, and the words of the model right before it: none where it had
-    called a tool."""
+    """The place of each prompt with the model's reply right before it; empty if it called a
+    tool."""
     before = ""
-    for place, said in enumerate(line):
-        if said.page.kind is Kind.PROMPT:
+    for place, utterance in enumerate(line):
+        if utterance.page.kind is Kind.PROMPT:
             yield place, before
         else:
-            before = said.text if said.page.kind is Kind.RESPONSE else ""
+            before = utterance.text if utterance.page.kind is Kind.RESPONSE else ""
 
 
 def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> Iterator[GoalSpan]:
-    """The goals of a line, in their order. What comes before the first words of a user belongs to
-    none.
+    """The goal spans of a session in order. Pages before the user's first words belong to none.
 
-    `own` are the places of a person's own words, where that was looked into already.
+    `own`: the places of a person's own words, if already known.
     """
-    now: _OpenSpan | None = None
+    span: _OpenSpan | None = None
     fresh = False
     own, results = own_words(line) if own is None else own, action_results(line)
-    for place, said in enumerate(() if is_title(line) else line):
-        heard = (
-            prompt_words(said.text)
-            if said.page.kind is Kind.PROMPT and place not in results
+    for place, each in enumerate(() if is_title(line) else line):
+        prompt = (
+            prompt_words(each.text)
+            if each.page.kind is Kind.PROMPT and place not in results
             else PromptWords()
         )
-        fresh = fresh or heard.fresh
-        if heard.text and (now is None or fresh or _opens(now, heard, said.page.time)):
-            if now is not None:
-                yield now.closed(place)
-            now, fresh = _OpenSpan(place, []), False
-        if now is not None:
-            _follow(now, place, said, heard, own=place in own)
-    if now is not None:
-        yield now.closed(len(line))
+        fresh = fresh or prompt.fresh
+        if prompt.text and (span is None or fresh or _opens(span, prompt, each.page.time)):
+            if span is not None:
+                yield span.close(place)
+            span, fresh = _OpenSpan(place, []), False
+        if span is not None:
+            _follow(span, place, each, prompt, own=place in own)
+    if span is not None:
+        yield span.close(len(line))
 
 
 def goes_on(text: str) -> bool:
-    """Does somebody go on about the same: by a word that says so, or by saying too little for
-    anything else?"""
+    """True if a prompt continues the same goal: by a word that says so, or by being too short for
+    another."""
     bare = text.strip().lstrip("\"'(*-")
     return len(bare.split()) < _SHORT or _CARRIES_ON.match(bare) is not None
 
 
-def _follow(now: _OpenSpan, place: int, said: Utterance, heard: PromptWords, *, own: bool) -> None:
-    kind, now.time = said.page.kind, said.page.time
-    if heard.interrupted:
-        now.stopped.append(place)
-    if heard.text:
-        now.prompts.append(UserPrompt(place, heard.text, heard.handed, own))
-        now.hear(heard.text)
-        now.ended, now.asks = False, False
+def _follow(
+    span: _OpenSpan, place: int, utterance: Utterance, prompt: PromptWords, *, own: bool
+) -> None:
+    kind, span.time = utterance.page.kind, utterance.page.time
+    if prompt.interrupted:
+        span.stopped.append(place)
+    if prompt.text:
+        span.prompts.append(UserPrompt(place, prompt.text, prompt.handed, own))
+        span.add_words(prompt.text)
+        span.ended, span.asks = False, False
     elif kind is Kind.RESPONSE:
-        end = said.text[-_LAST:].strip()
-        now.ended, now.answered = True, True
-        now.asks = _ASKS_BACK.search(end) is not None or _AWAITS.search(end) is not None
-        now.hear(said.text[:_LAST])
+        end = utterance.text[-_LAST:].strip()
+        span.ended, span.answered = True, True
+        span.asks = _ASKS_BACK.search(end) is not None or _AWAITS.search(end) is not None
+        span.add_words(utterance.text[:_LAST])
     elif kind.family is Kind.TOOL_CALL:
-        now.ended, now.answered = False, True
-        now.hear(said.text[:_LAST])
+        span.ended, span.answered = False, True
+        span.add_words(utterance.text[:_LAST])
 
 
-def _opens(now: _OpenSpan, heard: PromptWords, time: float) -> bool:
-    """Does this prompt open a goal of its own?"""
-    if not now.answered:
-        # Nobody answered yet: a client may say in several messages what belongs together.
+def _opens(span: _OpenSpan, prompt: PromptWords, time: float) -> bool:
+    """True if this prompt opens a goal of its own."""
+    if not span.answered:
+        # No reply yet: a client may split one request into several messages.
         return False
-    text = without_fences(heard.text).strip()
-    if time - now.time > _PAUSE and len(text.split()) >= 3:  # more than "go on", "commit"
+    text = without_fences(prompt.text).strip()
+    if time - span.time > _PAUSE and len(text.split()) >= 3:  # more than "go on", "commit"
         return True
-    if not now.ended or goes_on(text):
+    if not span.ended or goes_on(text):
         return False
-    share = _share(text, now)
+    share = _share(text, span)
     if _ORDER.match(text):
-        return share < (_SHARED if now.asks else _SHARED_BY_ORDER)
-    return not now.asks and share < _SHARED
+        return share < (_SHARED if span.asks else _SHARED_BY_ORDER)
+    return not span.asks and share < _SHARED
 
 
-def _share(text: str, now: _OpenSpan) -> float:
+def _share(text: str, span: _OpenSpan) -> float:
     words = set(_telling(text))
-    return sum(word in now.words for word in words) / len(words) if words else 1.0
+    return sum(word in span.words for word in words) / len(words) if words else 1.0
 
 
 def _telling(text: str) -> list[str]:

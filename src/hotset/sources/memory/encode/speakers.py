@@ -1,11 +1,11 @@
-"""Whose words are these? Text that stood in a tool's result, a file or a web page before somebody
-repeated it is not theirs.
+"""Find the author of a text. Text that was in a tool's result, a file or a web page before is not
+the person's who repeats it.
 
 Memories are advice, and advice that a web page slipped into a session would stay for good. So
-whatever is about to become a step, a resolution or a fact is looked up in all the text that others
-wrote before: with spaces, quotes, case and invisible characters left out, so that line breaks and
-markup hide nothing. What somebody words anew is not found by this; that is why advice also needs an
-outcome or a person behind it, and why commands that fetch code are never taken by rules.
+steps, resolutions and facts are looked up in all earlier outside text, ignoring spaces, quotes,
+case and invisible characters, so that line breaks and markup hide nothing. Paraphrases are not
+found; so advice also needs an outcome or a person behind it, and rules never adopt commands that
+fetch code.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from hotset.text.words import UNSPACED, word_set
 from hotset.window.prefetch import asked_in
 
 LEAST_COMMAND = 10
-"""Characters of a command, squeezed, from which on its standing in a text of others is no
-chance."""
+"""Characters of a command, squeezed, from which on finding it in outside text is no chance."""
 LEAST_SENTENCE = 16
-"""The same of a sentence."""
+"""The same for a sentence."""
 
 _PARTS = re.compile(r"\s*(?:&&|\|\||;|\n|(?<!\|)\|(?!\|))\s*")
 _ADDRESS = re.compile(
@@ -47,7 +46,7 @@ _IS_INSTALL = re.compile(
 )
 _NAME = re.compile(r"(?<![\w-])@?[A-Za-z][\w./@-]{2,80}")
 _URGES = re.compile(rb"install|run|use|add|try|fix|upgrade|need|require|execute|download")
-_NEAR = 80  # characters in front of a name within which a text urges to get it
+_NEAR = 80  # characters before a name in which a text urges to get it
 _MOST_PLACES = 20
 _FETCHES = re.compile(
     r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n"
@@ -62,8 +61,7 @@ _FETCHES = re.compile(
     r"|\$HOME)(?:\s|$)|\bnc\s+-|/dev/tcp/",
     re.IGNORECASE,
 )
-"""Commands that no rule may recommend, whoever had the idea: they run code from afar, reach for
-keys, or cannot be undone."""
+"""Commands that no rule may recommend: they run remote code, touch keys, or cannot be undone."""
 _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instructions?|rules?|prompts?|"
     r"previous|prior|above)\b"
@@ -87,26 +85,26 @@ _ORDERS = re.compile(
     r"script)",
     re.IGNORECASE,
 )
-"""What an error has no reason to say, and whoever wants something from the reader says."""
+"""What an error message has no reason to contain, and an attacker's text has."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutsideWords:
-    """All that others wrote in a session, in its order, to search in."""
+    """All outside text of a session, in order and searchable."""
 
     text: bytes = field(repr=False)
     starts: tuple[int, ...]
-    """Where in it the text of each page begins."""
+    """Where the text of each page begins."""
     places: tuple[int, ...]
-    """Which page of the line that is."""
+    """The place of that page in the session."""
 
     def says(self, words: str, before: int, least: int) -> bool:
-        """Did it stand in an earlier page than this one of the line?"""
+        """True if an earlier page contains these words."""
         sought = squeeze(words.encode("utf-8", "replace"))
         return len(sought) >= least and self.text.find(sought, 0, self._until(before)) >= 0
 
     def urges(self, name: str, before: int) -> bool:
-        """Did an earlier text urge to get something of this name?"""
+        """True if an earlier text urges to get something of this name."""
         sought = squeeze(name.encode("utf-8", "replace"))
         until, at = self._until(before), -1
         for _ in range(_MOST_PLACES):
@@ -123,7 +121,7 @@ class OutsideWords:
 
 
 def outside_words(pages: Iterable[tuple[int, bytes]]) -> OutsideWords:
-    """Of each page its place in the line and its text, squeezed."""
+    """From the place and squeezed text of each page."""
     starts: list[int] = []
     places: list[int] = []
     pieces: list[bytes] = []
@@ -138,13 +136,12 @@ def outside_words(pages: Iterable[tuple[int, bytes]]) -> OutsideWords:
 
 
 def is_dangerous(command: str) -> bool:
-    """No rule recommends it: it runs code from afar, reaches for keys, or cannot be undone."""
+    """True if no rule may recommend it: it runs remote code, touches keys, or cannot be undone."""
     return _FETCHES.search(command) is not None or _has_tricks(command)
 
 
 def is_borrowed(command: str, before: int, others: OutsideWords) -> bool:
-    """Does it, one of its parts, an address in it or a package that it gets come from a text of
-    others?"""
+    """True if the command, a part, an address or a package in it comes from outside text."""
     parts = [command, *(part for part in _PARTS.split(command) if part)]
     return (
         any(others.says(part, before, LEAST_COMMAND) for part in parts if not is_plain_check(part))
@@ -154,20 +151,19 @@ def is_borrowed(command: str, before: int, others: OutsideWords) -> bool:
 
 
 def is_plain_check(command: str) -> bool:
-    """A runner of tests or a linter, with nothing but paths and flags: every README says these, and
-    none is an order."""
+    """True for a test runner or linter with paths and flags only: every README has these, and none
+    is an order."""
     return _PLAIN_CHECK.fullmatch(command.strip()) is not None
 
 
 def is_order(text: str) -> bool:
-    """Does it tell its reader what to do, or hide something?"""
+    """True if the text instructs its reader or hides something."""
     plain = fold_text(text)
     return _ORDERS.search(plain) is not None or is_suspect(text)
 
 
-def quoted(text: str, most: int) -> str:
-    """Somebody's words as data: one line, no marks that could end the quotation, no sentence that
-    gives orders."""
+def quote(text: str, most: int) -> str:
+    """Foreign text as data: one line, without quotation marks, up to the first order."""
     kept: list[str] = []
     for part in re.split(r"(?<=[.!?;])\s+|\s+[-\u2013—]+\s+|\n", text):
         if is_order(part):
@@ -179,8 +175,7 @@ def quoted(text: str, most: int) -> str:
 
 
 def is_suspect(text: str) -> bool:
-    """By the rules that judge what tools say of themselves: orders to a model, and characters that
-    hide something."""
+    """True for orders to a model and hidden characters, by the rules for tool descriptions."""
     found = suspect(replace(_UNNAMED, description=text))
     return bool(found.flags or found.warnings)
 
@@ -231,7 +226,7 @@ _INSTALLS = (
     r"(?:tidy|download)"
     r"|pip3? install (?:-r requirements[\w.-]{0,20}\.txt|-e \.)"
 )
-"""What gets what the project itself asks for, and nothing besides."""
+"""Installs what the project itself declares, and nothing else."""
 _PLAIN_CHECK = re.compile(
     r"(?:(?:CI|NODE_ENV|PYTHONPATH|DEBUG)=[\w.]*\s+)*"
     r"(?:(?:(?:uv|poetry|pipenv|hatch) run|python[\d.]* -m|npx|timeout \d+|bundle exec)\s+)*"
@@ -246,7 +241,7 @@ _OWN = word_set("""
     user_query user_message user_request user_input query request question task issue pr_description
     problem_statement prompt message human feedback
     """)
-"""Tags whose inside is what somebody asks."""
+"""Tags that contain the user's request."""
 _DOCUMENT = re.compile(r"<(?:issue|pr_description|problem_statement)>")
 _WRAPPERS = frozenset(
     {
@@ -261,7 +256,7 @@ _WRAPPERS = frozenset(
     }
 )
 _TAG = re.compile(r"^[ \t]*<([A-Za-z][\w-]*(?: [\w-]+)?)(?:\s[^<>\n]{0,200})?>", re.MULTILINE)
-_MOST_TAGS = 200  # in one prompt; what stands behind that many is pasted markup
+_MOST_TAGS = 200  # in one prompt; what follows is pasted markup
 _COMMAND = re.compile(r"<command-name>\s*(/[\w:-]+)\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.{0,4000}?)</command-args>", re.DOTALL)
 _INTERRUPTED = re.compile(
@@ -278,7 +273,7 @@ _SUMMARY = re.compile(
     r"|<(?:conversation|context)[-_]?summary>)",
     re.IGNORECASE,
 )
-"""How a client begins when it tells the model what it forgot."""
+"""How a client's summary of forgotten context begins."""
 _INJECTED = re.compile(
     r"\s*(?:# (?:AGENTS|CLAUDE|GEMINI)\.md instructions|Caveat: The messages below were "
     r"generated|Base directory for this skill:"
@@ -291,29 +286,29 @@ _NEW_TALK = frozenset({"/clear", "/new", "/reset"})
 
 @dataclass(frozen=True, slots=True)
 class PromptWords:
-    """A prompt, taken apart."""
+    """A parsed prompt."""
 
     text: str = ""
-    """The person's own words; empty where there are none."""
+    """The person's own words; may be empty."""
     interrupted: bool = False
     """The person stopped the model."""
     summary: bool = False
-    """A client tells the model what it forgot: the line began before."""
+    """A client's summary of forgotten context: the session began earlier."""
     fresh: bool = False
-    """The person began anew."""
+    """The person started over."""
     handed: bool = False
-    """What is asked stands in a document that somebody else may have written."""
+    """The request is in a document that another author may have written."""
 
 
 def prompt_words(text: str) -> PromptWords:
-    """What of a prompt's text is the person's."""
+    """The person's part of a prompt."""
     interrupted = _INTERRUPTED.search(text[:400]) is not None
     if _SUMMARY.match(text):
         return PromptWords(summary=True, interrupted=interrupted)
     command = _COMMAND.search(text[:2000])
     if command:
-        said = _ARGUMENTS.search(text)
-        words = said.group(1).strip() if said else ""
+        arguments = _ARGUMENTS.search(text)
+        words = arguments.group(1).strip() if arguments else ""
         fresh = command.group(1) in _NEW_TALK
         return PromptWords(
             f"{command.group(1)} {words}" if words else "", interrupted=interrupted, fresh=fresh
@@ -321,29 +316,28 @@ def prompt_words(text: str) -> PromptWords:
     if _INJECTED.match(text) or _BARE_COMMAND.fullmatch(text):
         return PromptWords(interrupted=interrupted)
     handed = _DOCUMENT.search(text[:2000]) is not None
-    own = _MARKS.sub(" ", _unwrapped(asked_in(text))).strip()
+    own = _MARKS.sub(" ", _unwrap(asked_in(text))).strip()
     own = "\n\n".join(
         part
         for part in re.split(r"\n{2,}", own)
         if not part.lstrip().startswith(("[hotset ", "[CTX-REF"))
     )
-    return PromptWords(unquoted(own.strip()), interrupted=interrupted, handed=handed)
+    return PromptWords(unquote(own.strip()), interrupted=interrupted, handed=handed)
 
 
 def without_marks(text: str) -> str:
-    """Without what a client puts in an image's or a paste's place."""
+    """Without placeholders of images and pastes."""
     return _MARKS.sub("", text)
 
 
-def unquoted(text: str) -> str:
-    """Some clients put what came by the command line between quotation marks."""
+def unquote(text: str) -> str:
+    """Without the quotation marks that some clients add to command-line prompts."""
     inside = text[1:-1]
     return inside if len(text) > 1 and text[0] == text[-1] == '"' and '"' not in inside else text
 
 
-def _unwrapped(text: str) -> str:
-    """Without blocks in tags that clients write; those in which a question stands lose only their
-    tags."""
+def _unwrap(text: str) -> str:
+    """Without blocks that clients add in tags; blocks with a request lose only their tags."""
     if "<" not in text:
         return text
     kept: list[str] = []
@@ -368,7 +362,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _close(text: str, name: str, begin: int) -> int:
-    """Where the block ends: a block may speak of its own tag. Below 0 where it does not end."""
+    """The end of the block, which may mention its own tag; negative if it does not end."""
     opening, closing = f"<{name}>", f"</{name}>"
     end = text.find(closing, begin)
     for _ in range(_MOST_TAGS):
@@ -379,24 +373,24 @@ def _close(text: str, name: str, begin: int) -> int:
 
 
 def _is_wrapper(name: str) -> bool:
-    """`environment_context`, `system-reminder`, `permissions instructions`: no element of HTML has
+    """`environment_context`, `system-reminder`, `permissions instructions`: no HTML element has
     such a name."""
     return name in _WRAPPERS or (name == name.lower() and any(mark in name for mark in "_- "))
 
 
 LONGEST = 1000
-"""Characters that a person types; what is longer was pasted, at least in part."""
+"""Characters that a person types; longer text was at least partly pasted."""
 
 _STARTS = re.compile(r"[^\W\d_]|[\"'\u2018\u201c\u00bf\u00a1`]\w|\d+ [a-z]")
-"""How a typed line begins. Prompts, quotations, headings, bullets, numbers of lines, tags and
-changes begin otherwise."""
+"""How a typed line begins, unlike shell prompts, quotations, headings, bullets, line numbers, tags
+and diffs."""
 _MARKUP = re.compile(
     r"<[/!?|A-Za-z]|[{}\t|\\\x00-\x08\x0b-\x1f\x7f-\x9f]|```|~~~|([-=#*~_+^:])\1\1"
     r"|\[/?[A-Z][\w -]*\]|\d:\d\d:\d\d|\b\d{4}-\d\d-\d\d[T ]\d|^\S+(?: \S+)? "
     r"?[$#%>\u276f\u279c\u00bb] |^\w+=|^ {4}",
     re.MULTILINE,
 )
-"""Tags, fences, JSON, tables, separators, times of a log, prompts of a terminal, code."""
+"""Tags, fences, JSON, tables, separators, log times, terminal prompts, code."""
 _LABEL = re.compile(r"(?:[^\s:.,!?]+ ){0,3}[^\s:.,!?]+ ?(?::(?=\s|$)|: ?(?=[A-Z]))")
 """A few words and a colon at the start of a line: `Output:`, `Exit code: 0`, `Subject: ...`."""
 _OWN_LABEL = re.compile(
@@ -424,17 +418,17 @@ _SPOKEN = word_set("""
     mach mache nutze verwende je tu nous vous est sont c'est pas toujours jamais merci peux utilise
     utilisez yo usa usamos son siempre nunca gracias favor hay
     """)
-"""Words without which a line is a heading, a name or a number, and nobody's sentence."""
+"""Words without which a line is a heading, a name or a number rather than a sentence."""
 _WORD = re.compile(r"[^\W\d_][\w']*")
 _WITHOUT_SPACES = re.compile(f"[{UNSPACED}]")
 _QUOTED = re.compile(r"[\"'\u2018\u201c\u00ab`].*[\"'\u2019\u201d\u00bb`][.,]?")
 _QUOTES = "opencode"
-"""The client that puts what came by its command line between quotation marks."""
+"""The client that quotes prompts from its command line."""
 _ENDS = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\u2019\u201d`]*$")
-_FEW = 4  # words of a line in a letter: who is addressed, how it ends, who wrote it
+_FEW = 4  # words of a line in a letter: greeting, closing, signature
 _SIGNED = re.compile(r"[^\W\d_][\w ]{0,30},")
 _BARE = 120  # characters of a part that can be a wrapper's own line
-_TAIL = 4000  # characters at the end of a reply in which an action stands
+_TAIL = 4000  # characters at the end of a reply in which an action may be
 _LAST_LINES = 6
 _BLOCK = re.compile(r"\s*<([\w-]+)(?:\s[^<>]*)?>.*</\1>\s*", re.DOTALL)
 _OPENED = re.compile(r"<(/?)([A-Za-z][\w-]*)(?:\s[^<>]*)?(?<!/)>")
@@ -454,36 +448,36 @@ _ACTS_AT_END = re.compile(
     r"|^[A-Z_]{3,}(?:[ :][^\n]*[^.!?:\s])?\s*\Z",
     re.MULTILINE,
 )
-_SHINGLE = 6  # words; a shared run of eleven holds one whatever its place
+_SHINGLE = 6  # words; a shared run of eleven contains one at any offset
 _LEAST_SHINGLE = 24  # characters of one, squeezed
 
 
 def is_person(text: str, beside: Sequence[str] = (), reply: str = "", agent: str = "") -> bool:
-    """Is this part of a user message a person's own words? `beside`: the other parts; `reply`: what
-    the model said before."""
-    own = unquoted(text.strip()) if _QUOTES in agent.lower() else text
+    """True if this part of a user message is a person's own words. `beside`: the other parts;
+    `reply`: the model's reply before it."""
+    own = unquote(text.strip()) if _QUOTES in agent.lower() else text
     return is_plain(own) and not any(map(_wraps, beside)) and not ends_in_action(reply)
 
 
 def is_plain(text: str) -> bool:
-    """A few sentences, as they are typed."""
+    """True for a few sentences, as they are typed."""
     if len(text) > 2 * LONGEST:
         return False
-    said = without_marks(text).replace("\r\n", "\n").strip("\n").rstrip()
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    if not lines or len(said) > LONGEST or _MARKUP.search(said) or not all(map(_is_typed, lines)):
+    typed = without_marks(text).replace("\r\n", "\n").strip("\n").rstrip()
+    lines = [line.strip() for line in typed.splitlines() if line.strip()]
+    if not lines or len(typed) > LONGEST or _MARKUP.search(typed) or not all(map(_is_typed, lines)):
         return False
     if any(line.endswith((":", "\uff1a")) for line in lines[:-1]) or _is_letter(lines):
         return False
-    told = sentences(said)
-    return len(told) == 1 or all(
-        _says(each) or (_ENDS.search(each) and len(each.split()) > _FEW) for each in told
+    parts = sentences(typed)
+    return len(parts) == 1 or all(
+        _says(each) or (_ENDS.search(each) and len(each.split()) > _FEW) for each in parts
     )
 
 
 def ends_in_action(reply: str) -> bool:
-    """Does a reply end in something for its client to run: a fenced command, JSON, a tag,
-    `Action:`, a call?"""
+    """True if a reply ends in something for its client to run: a fenced command, JSON, a tag,
+    `Action:`, a call."""
     end = reply.rstrip()[-_TAIL:]
     if not end:
         return False
@@ -497,8 +491,7 @@ def ends_in_action(reply: str) -> bool:
 
 
 def repeats(text: str, place: int, others: OutsideWords) -> bool:
-    """Does a line, a sentence or a run of words of it stand in what others wrote before this
-    place?"""
+    """True if a line, a sentence or a run of words of it is in earlier outside text."""
     return any(
         others.says(each, place, LEAST_SENTENCE) for each in (*text.splitlines(), *sentences(text))
     ) or any(others.says(each, place, _LEAST_SHINGLE) for each in _shingles(text))
@@ -525,7 +518,7 @@ def _says(text: str) -> bool:
 
 
 def _is_letter(lines: Sequence[str]) -> bool:
-    """A greeting or a closing on a line of its own, and a name behind it: `Best,` and `Bob`."""
+    """True for a greeting or closing on its own line with a name behind it: `Best,` and `Bob`."""
     return any(
         _SIGNED.fullmatch(line) is not None and len(line.split()) <= _FEW and not _says(behind)
         for line, behind in pairwise(lines)
@@ -534,7 +527,7 @@ def _is_letter(lines: Sequence[str]) -> bool:
 
 
 def _wraps(part: str) -> bool:
-    """Does this part announce, open or close what stands in the parts beside it?"""
+    """True if this part announces, opens or closes the parts beside it."""
     text = without_marks(part).strip()
     if not text or _BLOCK.fullmatch(text):  # a note of the client
         return False

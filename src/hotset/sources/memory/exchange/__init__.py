@@ -1,4 +1,4 @@
-"""Memories out to files and in from them, in either format."""
+"""Export memories to files and import them, in either format."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FileFormat(StrEnum):
 def export_memories(
     store: Store, folder: Path, form: FileFormat, progress: Progress = silent
 ) -> int:
-    """Writes all memories, and gives how many. Raises `BadInput` and `StoreFailed`."""
+    """Write all memories; return how many. Raises `BadInput` and `StoreFailed`."""
     write = {FileFormat.MARKDOWN: write_markdown, FileFormat.LOKI: write_loki}[form]
     return write(store, folder, progress)
 
@@ -35,8 +35,8 @@ def import_memories(
     vouched: bool = False,
     progress: Progress = silent,
 ) -> MergeReport:
-    """`form` is found out from the files if it is None; `vouched` as in `merge`. Raises `BadInput`,
-    and as the store does."""
+    """`form` is detected if None; `vouched` as in `merge`. Raises `BadInput` and the store's
+    errors."""
     if (form or format_of(folder)) is FileFormat.MARKDOWN:
         return merge_markdown(store, folder, now=now, vouched=vouched, progress=progress)
     place = layout(folder).resolve().name
@@ -46,7 +46,7 @@ def import_memories(
 
 
 def format_of(folder: Path) -> FileFormat:
-    """Raises `BadInput` where these are no memories."""
+    """The format of a folder. Raises `BadInput` if it holds no memories."""
     if folder.expanduser().is_dir() and has_pages(folder.expanduser()):
         return FileFormat.MARKDOWN
     try:

@@ -1,11 +1,11 @@
-"""Every kind of memory in loki-mode's files: where it stands in an export, and its fields. Pure.
+"""Each kind of memory in loki-mode's files: its place in an export, and its fields. Pure.
 
-`show` gives the fields of a memory as loki-mode names them. `read` gives title, lines of text and
-detail of an object that any version or program wrote: unknown fields are passed over, missing ones
-done without, and no value is trusted to have its type.
+`show` gives a memory's fields as loki-mode names them. `read` gives title, lines of text and detail
+of an object by any version or program: unknown fields are ignored, missing ones are optional, and
+no value is trusted to have its type.
 
-An object carries the whole memory under `hotset`, so that reading gives back what was written. That
-counts only while the fields beside it agree with it: an edit of those is read instead.
+An object carries the whole memory under `hotset`, so that reading it is lossless. That counts only
+while the fields beside it agree: otherwise the edited fields are read.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ Reading = tuple[str, Sequence[str], Detail]
 """Title, lines of text and detail."""
 
 MARK = "hotset"
-"""The field in which loki-mode's files have what is hotset's own."""
+"""The field of hotset's own data in loki-mode's files."""
 
-MOST_TEXT = 20_000  # characters of what others wrote; the longest of real files are some hundred
-_MOST_ITEMS = 200  # of a list in what others wrote
+MOST_TEXT = 20_000  # characters of foreign text; the longest in real files are some hundred
+_MOST_ITEMS = 200  # of a foreign list
 _MOST_TITLE = 160
 _LATEST = 253402300799  # the last second that has a date
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -66,12 +66,12 @@ _TIMES = ("timestamp", "created_at", "created", "date", "last_checkpoint")
 _BESIDE = frozenset(
     f"{MARK} links source_episodes source usage_count last_used last_accessed access_count".split()
 )
-"""Fields that may differ from the memory under `hotset`: counted elsewhere, or stated by the
+"""Fields that may differ from the memory under `hotset`: counted elsewhere, or given by the
 links."""
 
 
 def iso_time(time: float) -> str:
-    """As loki-mode writes it; empty where it is no date."""
+    """As loki-mode writes it; empty if it is no date."""
     if not 0 <= time <= _LATEST:
         return ""
     return datetime.fromtimestamp(time, UTC).isoformat().replace("+00:00", "Z")
@@ -81,13 +81,13 @@ def iso_day(time: float) -> str:
     return iso_time(time)[:10] or "undated"
 
 
-# Fields of others as title, lines of text and detail
+# Foreign fields as title, lines of text and detail
 
 
 def _read_episode(item: Item) -> Reading:
     goal = word(item, "context.goal", "goal", "title", "summary", "task_id", "id")
     log = item.get("action_log")
-    actions = tuple(_action(each) for each in _listed(log) if isinstance(each, dict))
+    actions = tuple(_action(each) for each in _as_list(log) if isinstance(each, dict))
     artifacts = words(item, "artifacts_produced") + words(item, "files_modified")
     detail = Episode(
         goal=goal,
@@ -95,7 +95,7 @@ def _read_episode(item: Item) -> Reading:
         seconds=max(0.0, number(item.get("duration_seconds"))),
         actions=actions,
         more_actions=max(0, len(log) - len(actions)) if isinstance(log, list) else 0,
-        troubles=tuple(map(_trouble, _listed(item.get("errors_encountered")))),
+        troubles=tuple(map(_trouble, _as_list(item.get("errors_encountered")))),
         files=words(item, "files_read", "context.files_involved", "context.files"),
         artifacts=tuple(dict.fromkeys(artifacts)),
         tokens=max(0, int(number(item.get("tokens_used")))),
@@ -127,13 +127,13 @@ def _trouble(entry: object) -> Trouble:
     if not isinstance(entry, dict):
         return Trouble("", _text(entry), "", "")
     resolution = words(entry, "resolution")
-    kind, said = word(entry, "type", "error_type"), word(entry, "message")
-    return Trouble(kind, said, "", "", resolution, bool(resolution))
+    kind, message = word(entry, "type", "error_type"), word(entry, "message")
+    return Trouble(kind, message, "", "", resolution, bool(resolution))
 
 
 def _read_fact(item: Item) -> Reading:
-    said = ("pattern", "fact", "text", "content", "statement", "description", "decision", "value")
-    fact = word(item, *said)
+    names = ("pattern", "fact", "text", "content", "statement", "description", "decision", "value")
+    fact = word(item, *names)
     lines = (
         fact,
         _line("When", *words(item, "conditions")),
@@ -157,7 +157,7 @@ def _read_procedure(item: Item) -> Reading:
     needs, description = words(item, "prerequisites"), word(item, "description")
     errors = (
         (word(each, "error"), word(each, "fix")) if isinstance(each, dict) else (_text(each),)
-        for each in _listed(item.get("common_errors"))
+        for each in _as_list(item.get("common_errors"))
     )
     lines = (
         description,
@@ -202,8 +202,17 @@ def _read_handoff(item: Item) -> Reading:
 
 
 def _read_learning(item: Item) -> Reading:
-    said = ("learning", "lesson", "text", "content", "description", "rootCause", "message", "title")
-    lesson = word(item, *said)
+    names = (
+        "learning",
+        "lesson",
+        "text",
+        "content",
+        "description",
+        "rootCause",
+        "message",
+        "title",
+    )
+    lesson = word(item, *names)
     lines = (
         lesson,
         _line("Fix", *words(item, "fix")),
@@ -213,24 +222,23 @@ def _read_learning(item: Item) -> Reading:
 
 
 def read_links(item: Item) -> Iterator[tuple[str, str]]:
-    """The relations that an object names, each with the id of the other end, as it spells them."""
-    for source in (*_listed(item.get("source_episodes")), item.get("source")):
+    """The relations of an object, each with the other id, as spelled there."""
+    for source in (*_as_list(item.get("source_episodes")), item.get("source")):
         if isinstance(source, str):
             yield Relation.DERIVED_FROM, source
-    for link in _listed(item.get("links")):
+    for link in _as_list(item.get("links")):
         if isinstance(link, dict):
             yield word(link, "relation"), word(link, "to", "to_id")
 
 
 def word(item: Item, *paths: str) -> str:
-    """The text of the first of these fields that has any; `a.b` is field b of the object in field
-    a."""
+    """The text of the first non-empty field; `a.b` is field b of the object in field a."""
     return next((text for path in paths if (text := _text(_field(item, path)))), "")
 
 
 def words(item: Item, *paths: str) -> tuple[str, ...]:
-    """The texts of the list in the first of these fields that has any."""
-    lists = (tuple(filter(None, map(_text, _listed(_field(item, path))))) for path in paths)
+    """The texts of the first field with a non-empty list."""
+    lists = (tuple(filter(None, map(_text, _as_list(_field(item, path))))) for path in paths)
     return next((texts for texts in lists if texts), ())
 
 
@@ -245,8 +253,8 @@ def _field(item: Item, path: str) -> object:
     return holder.get(name) if isinstance(holder, dict) else None
 
 
-def _listed(value: object) -> list[Any]:
-    """What should be a list, and is not always one."""
+def _as_list(value: object) -> list[Any]:
+    """A value that should be a list, as one."""
     if isinstance(value, list):
         return value[:_MOST_ITEMS]
     return [] if value in (None, "") else [value]
@@ -291,7 +299,7 @@ class KindFormat:
     names: str = ""
     """A pattern for the JSON files in that folder that hold it."""
     file: str = ""
-    """The file that hotset writes for each of them; empty where they stand in a list."""
+    """The file that hotset writes for each; empty if they are in a list."""
     list: str = ""
     """The list in which hotset writes them, or an entry for each."""
 
@@ -431,7 +439,7 @@ FORMATS: Mapping[MemoryKind, KindFormat] = {
         },
     ),
 }
-"""In the order in which they are written. What is not here is hotset's own, and in no file."""
+"""In the order in which they are written. Other kinds are hotset's own and not exported."""
 
 
 def fields_of(memory: MemoryRecord) -> Item:
@@ -467,11 +475,10 @@ def item_of(
 
 
 def memory_of(kind: MemoryKind, item: Item, place: str, changed: float) -> MemoryRecord | None:
-    """The memory that an object of loki-mode's files holds; as it was, if hotset wrote it and it
-    was not edited.
+    """The memory of an object in loki-mode's files; unchanged if hotset wrote it and it was not
+    edited.
 
-    `place` is the file, and `changed` the time that is taken where the object gives none. None if
-    it is empty.
+    `place` is the file, `changed` the time for objects without one. None if it is empty.
     """
     own = embedded_memory(kind, item)
     if own is not None and fields_of(own) == {
@@ -509,8 +516,7 @@ def foreign_memory(
     agent: str = "",
     topics: Iterable[str] = (),
 ) -> MemoryRecord:
-    """A memory in the words of an unknown author: data, and no advice until a person confirms
-    it."""
+    """A memory by an unknown author: data, and no advice until a person confirms it."""
     title = " ".join((title or text).split())[:_MOST_TITLE]
     text = text.strip()[:MOST_TEXT]
     key = f"loki:{id}" if isinstance(id, str) and id else f"loki\0{title}\0{text}"
@@ -535,7 +541,7 @@ def _is_id_of(kind: MemoryKind, id: object) -> bool:
 
 def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> MemoryRecord | None:
     if kind is FACT and word(item, "category") in ("anti-pattern", "anti_pattern"):
-        kind = MemoryKind.PITFALL  # some versions keep them among the patterns
+        kind = MemoryKind.PITFALL  # some versions store them among the patterns
     title, lines, detail = FORMATS[kind].read(item)
     text = "\n".join(filter(None, lines))
     if not title and not text:
@@ -561,17 +567,17 @@ def _read_foreign(kind: MemoryKind, item: Item, place: str, changed: float) -> M
     )
 
 
-def sealed(memory: MemoryRecord) -> MemoryRecord:
-    """The memory without secrets, and without halves of characters, which no file can hold."""
-    return memory_from_fields(_sealed(msgspec.to_builtins(memory)))
+def seal_memory(memory: MemoryRecord) -> MemoryRecord:
+    """The memory without secrets, and without surrogates, which no file can hold."""
+    return memory_from_fields(_seal_value(msgspec.to_builtins(memory)))
 
 
-def _sealed(value: Any) -> Any:
+def _seal_value(value: Any) -> Any:
     match value:
         case str():
             return seal(_SURROGATES.sub("�", value)).text
         case dict():
-            return {name: _sealed(inner) for name, inner in value.items()}
+            return {name: _seal_value(inner) for name, inner in value.items()}
         case list() | tuple():
-            return [_sealed(inner) for inner in value]
+            return [_seal_value(inner) for inner in value]
     return value

@@ -40,7 +40,7 @@ from hotset.sources.memory.exchange.items import (
     item_of,
     memory_of,
     read_links,
-    sealed,
+    seal_memory,
 )
 from hotset.sources.memory.exchange.merge import (
     FORMAT,
@@ -69,15 +69,14 @@ _SECTIONS = {
 
 
 def skill_text(memory: MemoryRecord) -> str:
-    """Ends with a comment that holds the whole memory: see `kinds`."""
-    fields = (
-        msgspec.json.encode(item_of(memory)[MARK]).decode().replace(">", "\\u003e")
-    )  # so that it cannot end the comment
+    """Ends with a comment that holds the whole memory: see `items`."""
+    # `>` is escaped so that it cannot end the comment
+    fields = msgspec.json.encode(item_of(memory)[MARK]).decode().replace(">", "\\u003e")
     return f"{_visible(memory)}\n<!-- hotset {fields} -->\n"
 
 
 def skill_of(kind: MemoryKind, text: str, place: str, changed: float) -> MemoryRecord | None:
-    """`text` has line feeds alone for line ends."""
+    r"""The memory of a skill file; `text` has `\n` line ends only."""
     ours = _OUR_NOTE.search(text)
     fields = _fields(ours[1]) if ours else {}
     visible = text[: ours.start()] if ours else text
@@ -104,7 +103,7 @@ def _fields(text: str) -> dict[str, Any]:
 
 
 def _skill_sections(text: str) -> Item:
-    """A heading, words below it, and lists under headings of their own."""
+    """Fields from a heading, the text below it, and lists under known headings."""
     item: Item = {"name": "", **{name: [] for name in _SECTIONS.values()}}
     described: list[str] = []
     into: list[str] | None = None
@@ -128,7 +127,7 @@ def _skill_sections(text: str) -> Item:
 
 _FOLDERS = tuple(dict.fromkeys(form.folder for form in FORMATS.values()))
 _EXPORTED = frozenset(Standing) - {Standing.FORGOTTEN}
-# of a list: an editor opens it, and it is far from what is still read
+# of a list: small enough for an editor, and far below what is still read
 _SHARD_BYTES = 4 * 1024 * 1024
 _LISTS = {
     "episodes": "episodic/index.json",
@@ -151,7 +150,7 @@ _OURS = re.compile(
 )
 _READ_LISTS = frozenset((*_LISTS, "learnings", "lessons", "skills"))
 _PAGED = frozenset({"skills", "ledgers", "handoffs", "learnings"})
-"""Folders in which some versions have pages of text, too."""
+"""Folders in which some versions have text pages, too."""
 _RELATIONS = dict.fromkeys(("elaborates", "example_of", "supports"), Relation.RELATED_TO) | {
     each.value: each for each in Relation
 }
@@ -163,35 +162,31 @@ _ACTIONS = {
     Remedy.COMPOSE: "create_specialized_index",
     Remedy.REORGANISE: "reorganize_topic_index",
 }
-_NOTHING_READ = (
-    999.99  # loki-mode's ratio of discovery to reading where something was shown and nothing read
-)
+_NOTHING_READ = 999.99  # loki-mode's ratio of discovery to reading if nothing was read
 
 
 def write_loki(store: Store, folder: Path, progress: Progress = silent) -> int:
-    """All memories as files, in place of an earlier export. Whole or not at all, and the same bytes
-    for the same store.
+    """Write all memories as files, replacing an earlier export atomically. Deterministic.
 
-    Gives how many. Raises `BadInput` where something else is there, and `StoreFailed` where it
+    Returns how many. Raises `BadInput` if the folder holds other files, and `StoreFailed` if it
     cannot be written.
     """
     with whole_folder(folder, _refuse_foreign) as draft:
         export = _LokiExport(draft, store, progress)
         for kind in FORMATS:
             for memory in store.memories(frozenset({kind}), _EXPORTED):
-                export.add(sealed(memory))
+                export.add(seal_memory(memory))
         written = export.close()
         progress("memories", written, written)
         return written
 
 
 def read_loki(folder: Path) -> Iterator[MemoryRecord | MemoryLink]:
-    """The memories of a folder that hotset or any version of loki-mode wrote, then the links
-    between them.
+    """The memories of a folder by hotset or any version of loki-mode, then the links between them.
 
-    What hotset wrote comes back as it was. What others wrote is `Trust.OUTSIDE`; their procedures
-    and pitfalls are candidates. `merge.merge_memories` decides how much of it is believed. Raises
-    `BadInput`, which names the file that cannot be used.
+    hotset's own come back unchanged. Foreign ones are `Trust.OUTSIDE`; their procedures and
+    pitfalls are candidates. `merge.merge_memories` decides how much of it is trusted. Raises
+    `BadInput`, which names the unusable file.
     """
     with FileTree(layout(folder)) as tree:
         words: dict[MemoryId, int] = {}
@@ -199,7 +194,7 @@ def read_loki(folder: Path) -> Iterator[MemoryRecord | MemoryLink]:
         stated: list[tuple[object, object, object, object]] = []
         for found, item in chain(_memories(tree), _own_memories(tree), _decisions(tree)):
             hashed, memory = hash((found.title, found.text)), found
-            if words.get(found.id, hashed) != hashed:  # two that have one name and differ are two
+            if words.get(found.id, hashed) != hashed:  # same id, different words: two memories
                 key = f"loki:{found.id}\0{found.text}"
                 memory = replace(found, id=memory_id(found.kind, key, found.created))
             if isinstance(name := item.get("id"), str):
@@ -216,8 +211,7 @@ def read_loki(folder: Path) -> Iterator[MemoryRecord | MemoryLink]:
 
 
 def layout(folder: Path) -> Path:
-    """The folder with the memories: this one, or the one in it that its users would mean. Raises
-    `BadInput`."""
+    """The folder with the memories: this one, or a known subfolder. Raises `BadInput`."""
     folder = folder.expanduser()
     for each in (folder, folder / "memory", folder / ".loki" / "memory"):
         if each.is_dir() and (
@@ -231,7 +225,7 @@ def layout(folder: Path) -> Path:
 
 
 class _LokiExport:
-    """One export while it is written."""
+    """An export while it is written."""
 
     def __init__(self, draft: Path, store: Store, progress: Progress) -> None:
         ours = store.memories(frozenset(MemoryKind) - FORMATS.keys())
@@ -263,7 +257,7 @@ class _LokiExport:
             name = f"learnings/{day}.json"
             self._lists[name] = self._list(name, "learnings", {"date": day})
             for _, id in dated:
-                self._append(name, item_of(sealed(self._store.memory(id))))
+                self._append(name, item_of(seal_memory(self._store.memory(id))))
         for link in self._links:
             row = {"from": link.of, "to": link.to, "relation": link.relation.value, "strength": 1.0}
             self._append("links", {**row, MARK: {"time": link.time, "run": link.run}})
@@ -280,13 +274,13 @@ class _LokiExport:
         return self.survey.count
 
     def _place(self, memory: MemoryRecord) -> None:
-        """An active memory goes where loki-mode keeps its kind."""
+        """Write an active memory where loki-mode has its kind."""
         form, day = FORMATS[memory.kind], iso_day(memory.created)
         links = self._links_of.get(memory.id, ())
         if memory.kind is LEARNING:
             self._learnings.append((day, memory.id))
         elif not form.file:
-            # what episodes have in common is a pattern, as loki-mode calls it
+            # loki-mode calls what episodes share a pattern
             is_pattern = memory.kind is FACT and any(
                 link.relation is Relation.DERIVED_FROM for link in links
             )
@@ -310,7 +304,7 @@ class _LokiExport:
 
 
 def _token_economics(store: Store) -> Item | None:
-    """What memory cost the latest session that was shown any, as loki-mode counts it; None if there
+    """Memory's cost in the latest session that was shown any, in loki-mode's terms; None if there
     is none."""
     loads = [event for event in store.events(name=LOADED) if event.session]
     if not loads:
@@ -349,7 +343,7 @@ def _token_economics(store: Store) -> Item | None:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """An export of ours may be replaced; anything else may be the only copy."""
+    """Our export may be replaced; anything else may be the only copy."""
     if files_of_export(folder, _OURS) and not _is_ours(folder):
         raise BadInput(
             f"{folder} has memories that hotset did not write; import them first, and export "
@@ -387,7 +381,7 @@ def _memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
 
 
 def _page(kind: MemoryKind, name: str, file: TreeFile) -> MemoryRecord | None:
-    """The memory of a page of text: a skill, or a ledger, handoff or learning in free words."""
+    """The memory of a text page: a skill, or a ledger, handoff or learning as free text."""
     text = file.decode_text()
     if FORMATS[kind].folder == "skills":
         return skill_of(kind, text, file.place, file.changed)
@@ -398,7 +392,7 @@ def _page(kind: MemoryKind, name: str, file: TreeFile) -> MemoryRecord | None:
 
 
 def _own_memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
-    """What hotset keeps beside loki-mode's own folders."""
+    """What hotset writes beside loki-mode's own folders."""
     for name in tree.names("hotset", ".json"):
         file = tree.file(f"hotset/{name}")
         for place, item in enumerate(_items(file.decode_json()), 1):
@@ -412,7 +406,8 @@ def _own_memories(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
 
 
 def _decisions(tree: FileTree) -> Iterator[tuple[MemoryRecord, Item]]:
-    """The decisions of a timeline. Ours are parts of episodes; others have them nowhere else."""
+    """The decisions of a timeline. Ours are parts of episodes; other programs have them only
+    here."""
     if "timeline.json" not in tree.names("", ".json") or _is_ours(tree.folder):
         return
     file = tree.file("timeline.json")
@@ -452,7 +447,7 @@ def _link(
 
 
 def _items(value: Any) -> Iterable[Item]:
-    """The objects of a document: it is a list, or has lists in it, or is one itself."""
+    """The objects of a document, which is a list, contains lists, or is one object."""
     if isinstance(value, list):
         return [
             each if isinstance(each, dict) else {"text": each}

@@ -1,5 +1,4 @@
-"""Memories as entries of a Markdown page, and such a page as entries, whatever a person did to it.
-Pure.
+"""Memories as entries of a Markdown page, and parsing such a page after any edits. Pure.
 
     ## How tokens are signed
 
@@ -9,9 +8,8 @@ Pure.
     RS256, with a key of its own for each service.
     <!-- hotset:end sem-7ha2c0de -->
 
-The title and the text are there to be edited. The marker has the version and a hash of both, so an
-edit is told from what was written. All that stands under a heading is its entry; one without a
-marker is new.
+Title and text may be edited. The marker holds the version and a hash of both, which reveals edits.
+Everything under a heading is its entry; one without a marker is new.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.exchange.items import EPISODE, FORMATS, LEARNING, iso_day, sealed
+from hotset.sources.memory.exchange.items import EPISODE, FORMATS, LEARNING, iso_day, seal_memory
 from hotset.sources.memory.exchange.merge import (
     BATCH,
     FileTree,
@@ -92,13 +90,13 @@ def entry_text(memory: MemoryRecord) -> str:
         _STANDINGS.get(memory.standing),
     )
     marker = f"<!-- hotset:begin {memory.id} {memory.version} {hash_of(title, text)} -->"
-    body = f"{_escaped(text)}\n" if text else ""
+    body = f"{_escape_markers(text)}\n" if text else ""
     head = f"## {title}\n\n{' · '.join(filter(None, about))}"
     return f"{head}\n\n{marker}\n{body}<!-- hotset:end {memory.id} -->\n"
 
 
 def entries_of(page: str) -> Iterator[PageEntry]:
-    """In their order. What stands above the first heading is an entry too, unless hotset wrote
+    """The entries in order. Text above the first heading is an entry, too, unless hotset wrote
     it."""
     for title, lines in _sections(_plain(page).split("\n")):
         if (entry := _entry(title, lines)) is not None:
@@ -106,8 +104,9 @@ def entries_of(page: str) -> Iterator[PageEntry]:
 
 
 def shown_of(memory: MemoryRecord) -> tuple[str, str]:
-    """Its title and text as a page shows them: what only an editor changes is not told from it."""
-    return " ".join(memory.title.split()) or _UNTITLED, _trimmed(_plain(memory.text).split("\n"))
+    """Title and text as a page shows them, normalized so that editors' whitespace changes do not
+    count."""
+    return " ".join(memory.title.split()) or _UNTITLED, _trim(_plain(memory.text).split("\n"))
 
 
 def hash_of(title: str, text: str) -> str:
@@ -118,19 +117,19 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _trimmed(lines: list[str]) -> str:
-    """Without blanks at the ends of lines, and blank lines at either end."""
+def _trim(lines: list[str]) -> str:
+    """Without trailing blanks, and without blank lines at either end."""
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-def _escaped(text: str) -> str:
-    """Words that look like our markers; one that is escaped already is escaped once more."""
+def _escape_markers(text: str) -> str:
+    """Escape text that looks like our markers; escaped text is escaped once more."""
     return _MARKER.sub(
         lambda found: ("&lt;" if found[1] == "<" else "&amp;" + found[1][1:]) + "!-- hotset:", text
     )
 
 
-def _unescaped(text: str) -> str:
+def _unescape_markers(text: str) -> str:
     return _MARKER.sub(
         lambda found: (
             ("<" if len(found[1]) < 5 else found[1].replace("&amp;", "&", 1)) + "!-- hotset:"
@@ -155,7 +154,7 @@ def _sections(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _end_of(id: str, lines: list[str], begin: int) -> int:
-    """Where the text ends that begins here; here, where somebody took its end away."""
+    """The line of the end marker; the begin line if it is missing."""
     for at, line in enumerate(lines[begin + 1 :], begin + 1):
         if _BEGIN.fullmatch(line.strip()):
             break
@@ -165,16 +164,16 @@ def _end_of(id: str, lines: list[str], begin: int) -> int:
 
 
 def _entry(title: str, lines: list[str]) -> PageEntry | None:
-    """None where a person wrote nothing there."""
-    said: list[str] = []
+    """None if the section is empty."""
+    body: list[str] = []
     marker: re.Match[str] | None = None
     for line in lines:
         bare = line.strip()
         if found := _BEGIN.fullmatch(bare):
             marker = marker or found
         elif not (_END.fullmatch(bare) or (marker is None and _is_ours(bare))):
-            said.append(line)
-    text = _unescaped(_trimmed(said))
+            body.append(line)
+    text = _unescape_markers(_trim(body))
     if not (title or text or marker):
         return None
     first = " ".join(text.split("\n", 1)[0].lstrip("#").split())[:160]
@@ -185,7 +184,7 @@ def _entry(title: str, lines: list[str]) -> PageEntry | None:
 
 
 def _is_ours(line: str) -> bool:
-    """The page's own title and note, and the line about a memory."""
+    """True for the page's own title and note, and the line about a memory."""
     about = _ABOUT.fullmatch(line)
     return (
         _HEAD.fullmatch(line) is not None
@@ -200,7 +199,7 @@ _KINDS = {f"{kind}s": kind for kind in FORMATS}
 _EPISODES = f"{EPISODE}s"
 _INDEX = "index.md"
 _EXPORTED = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
-_PAGE_BYTES = 1024 * 1024  # what an editor opens at once; more goes on in `facts-2.md`
+_PAGE_BYTES = 1024 * 1024  # what an editor opens at once; more goes to `facts-2.md`
 _TOPICS = 200
 _NOTE = (
     "<!-- hotset:memories. Titles and texts can be edited; `hotset memory import` brings the "
@@ -217,7 +216,7 @@ _DATED = re.compile(r"ep-(\d{4}-\d\d-\d\d)-")
 
 @dataclass(frozen=True, slots=True)
 class PlacedEntry:
-    """An entry, its kind of memory, and the page on which it stands."""
+    """An entry, its kind of memory, and its page."""
 
     entry: PageEntry
     kind: MemoryKind
@@ -225,18 +224,17 @@ class PlacedEntry:
 
     @property
     def id(self) -> MemoryId:
-        """Its own; for an entry without one, the same for the same words."""
+        """Its own; for an entry without one, derived from its words."""
         return self.entry.id or memory_id(
             self.kind, f"markdown\0{self.entry.title}\0{self.entry.text}"
         )
 
 
 def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> int:
-    """All memories but forgotten and merged ones, in place of an earlier export. Whole or not at
-    all.
+    """Write all but forgotten and merged memories, replacing an earlier export atomically.
 
-    Gives how many. Raises `BadInput` where something else is there, or edits that were not
-    imported, and `StoreFailed` where it cannot be written.
+    Returns how many. Raises `BadInput` if the folder holds other files or edits that were not
+    imported, and `StoreFailed` if it cannot be written.
     """
     with whole_folder(folder, lambda there: _refuse_foreign(there, store)) as draft:
         survey, pages, episodes = Survey(progress), {}, {}
@@ -247,7 +245,7 @@ def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> i
             (memory.created, memory.id)
             for memory in store.memories(frozenset({EPISODE}), _EXPORTED)
         )
-        for month, ids in groupby(dated, key=lambda each: _month(each[0])):  # only ids are held
+        for month, ids in groupby(dated, key=lambda each: _month(each[0])):  # holds only ids
             path, found = f"{_EPISODES}/{month}", (store.memory(id) for _, id in ids)
             episodes[path] = _write_page(draft, path, f"Episodes, {month}", found, survey)
         write_file(draft, _INDEX, _index(pages | dict(reversed(episodes.items())), survey).encode())
@@ -256,8 +254,7 @@ def write_markdown(store: Store, folder: Path, progress: Progress = silent) -> i
 
 
 def read_markdown(folder: Path) -> Iterator[PlacedEntry]:
-    """The entries of all pages, edited or not. Raises `BadInput`, which names the file that cannot
-    be used."""
+    """The entries of all pages, edited or not. Raises `BadInput`, which names the unusable file."""
     with FileTree(folder) as tree:
         paths = _pages(tree)
         if not paths:
@@ -270,7 +267,7 @@ def read_markdown(folder: Path) -> Iterator[PlacedEntry]:
                 file = tree.file(path)
                 page = re.sub(r"(?:-\d+)?\.md$", "", path)
                 for entry in entries_of(file.decode_text()):
-                    # what a person adds to the episodes is a lesson: no session stands behind it
+                    # an entry added to the episodes is a learning: it has no session
                     kind = (kind_of(entry.id) if entry.id else None) or _KINDS.get(page, LEARNING)
                     if kind in FORMATS:
                         yield PlacedEntry(entry, kind, file.place)
@@ -284,12 +281,11 @@ def has_pages(folder: Path) -> bool:
 def merge_markdown(
     store: Store, folder: Path, *, now: float, vouched: bool = False, progress: Progress = silent
 ) -> MergeReport:
-    """Edits become new versions, by a person; an entry that is missing changes nothing. Done again,
-    it does nothing.
+    """Import edits as new versions by a person; missing entries change nothing. Idempotent.
 
-    An edit counts where its marker fits what this store wrote. Entries that are new here are not
-    trusted unless `vouched`: see `merge`. All pages are read before anything is written. Raises
-    `BadInput` and what the store raises.
+    An edit counts if its marker matches what this store wrote. New entries are not trusted unless
+    `vouched`: see `merge`. All pages are read before anything is written. Raises `BadInput` and the
+    store's errors.
     """
     total = sum(1 for _ in read_markdown(folder))
     place = folder.expanduser().resolve().name
@@ -298,9 +294,9 @@ def merge_markdown(
     for done, found in enumerate(read_markdown(folder), 1):
         if done % BATCH == 0 or done == total:
             progress("memories", done, total)
-        memory = _merged(store, found, report, now, place, vouched=vouched)
+        memory = _merge_entry(store, found, report, now, place, vouched=vouched)
         if memory is not None and memory.id not in batch:
-            memory = sealed(memory)
+            memory = seal_memory(memory)
             batch[memory.id] = replace(memory, tokens=count(memory.text), time=now, run=report.run)
         if batch and (len(batch) == BATCH or done == total):
             store.keep(Remembered(memories=tuple(batch.values()))).result()
@@ -311,12 +307,12 @@ def merge_markdown(
 def _write_page(
     draft: Path, path: str, title: str, memories: Iterable[MemoryRecord], survey: Survey
 ) -> int:
-    """Writes a page, if there is anything for it. Gives the number of entries."""
+    """Write a page if it has entries; return their number."""
     head = f"# {title}\n\n{_NOTE}\n"
     page = Shards[str](
         draft, f"{path}.md", _PAGE_BYTES, lambda entries: "\n".join((head, *entries)).encode()
     )
-    for memory in map(sealed, memories):
+    for memory in map(seal_memory, memories):
         text = entry_text(memory)
         page.add(text, len(text))
         survey.add(memory)
@@ -361,7 +357,7 @@ def _line(text: str) -> str:
 
 
 def _refuse_foreign(folder: Path, store: Store) -> None:
-    """An export of ours may be replaced, once all that a person wrote into it is in the store."""
+    """Our export may be replaced once all edits in it are in the store."""
     if not any(path.is_file() for path in files_of_export(folder, _OURS)):
         return
     with FileTree(folder) as tree:
@@ -380,7 +376,7 @@ def _refuse_foreign(folder: Path, store: Store) -> None:
             )
 
 
-def _merged(
+def _merge_entry(
     store: Store, found: PlacedEntry, report: MergeReport, now: float, place: str, *, vouched: bool
 ) -> MemoryRecord | None:
     """The version to write, if any."""
@@ -391,11 +387,11 @@ def _merged(
         report.waiting += not vouched and found.kind in ADVICE_KINDS
         return _new(found, now, place, vouched=vouched)
     latest = versions[-1]
-    if any(shown_of(sealed(version)) == (entry.title, entry.text) for version in versions):
+    if any(shown_of(seal_memory(version)) == (entry.title, entry.text) for version in versions):
         report.same += 1
         return None
     base = next((version for version in versions if version.version == entry.version), None)
-    is_ours = base is not None and hash_of(*shown_of(sealed(base))) == entry.written
+    is_ours = base is not None and hash_of(*shown_of(seal_memory(base))) == entry.written
     if (
         latest.standing is Standing.FORGOTTEN
         or base is None
@@ -405,7 +401,7 @@ def _merged(
         report.kept.append(latest.id)
         return None
     report.changed += 1
-    return _reworded(latest, entry, found.place)
+    return _apply_edit(latest, entry, found.place)
 
 
 def _new(found: PlacedEntry, now: float, place: str, *, vouched: bool) -> MemoryRecord:
@@ -440,7 +436,7 @@ def _numbered_steps(text: str) -> tuple[str, ...]:
 
 
 def _day(id: MemoryId | None, now: float) -> float:
-    """The day in the id of an episode of another store; now for all others."""
+    """The day in the id of another store's episode; otherwise now."""
     dated = _DATED.match(id or "")
     try:
         return datetime.fromisoformat(dated[1]).replace(tzinfo=UTC).timestamp() if dated else now
@@ -448,9 +444,8 @@ def _day(id: MemoryId | None, now: float) -> float:
         return now
 
 
-def _reworded(memory: MemoryRecord, entry: PageEntry, place: str) -> MemoryRecord:
-    """The memory in the words of a person. What its detail says and the text no longer does is
-    taken out of the detail."""
+def _apply_edit(memory: MemoryRecord, entry: PageEntry, place: str) -> MemoryRecord:
+    """The memory in a person's words. Details that the new text no longer contains are removed."""
     title, text = shown_of(memory)
     detail = memory.detail
     if entry.text != text and isinstance(detail, Procedure):

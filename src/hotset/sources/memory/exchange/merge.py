@@ -1,5 +1,5 @@
-"""What both file formats share: folders written whole or not at all, the index of an export, and
-merging what was read."""
+"""Shared by both file formats: folders written atomically, the index of an export, and merging
+imports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, sealed
+from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, seal_memory
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
 from hotset.sources.memory.memory_writer import batched, known_memories
 from hotset.store.memory_versions import memory_from_fields, refuse_unfit
@@ -45,9 +45,9 @@ from hotset.store.port import Store
 
 FORMAT = 1
 VERSION = "1.0"
-"""Of the layout, as loki-mode counts."""
+"""Of the layout, in loki-mode's numbering."""
 
-_TOPICS = 500  # in the index; further ones are found all the same
+_TOPICS = 500  # in the index; others can still be found
 _RECENT = 20  # in the timeline
 _EVERY = 200  # memories between two reports of progress
 
@@ -62,7 +62,7 @@ class _Topic:
 
 @dataclass(slots=True)
 class Survey:
-    """What an export holds, counted while it is written."""
+    """Contents of an export, counted while it is written."""
 
     progress: Progress
     count: int = 0
@@ -124,14 +124,14 @@ class Survey:
         checkpoint = left if isinstance(left, Checkpoint) else Checkpoint()
         decisions = [
             {
-                "decision": said,
+                "decision": decision,
                 "rationale": "",
                 "date": iso_day(memory.created),
                 "topic_id": _topic(memory),
             }
             for memory in self.recent
             if isinstance(memory.detail, Episode)
-            for said in memory.detail.decisions
+            for decision in memory.detail.decisions
         ]
         return {
             "version": VERSION,
@@ -158,7 +158,7 @@ def _topic(memory: MemoryRecord) -> str:
     return memory.topics[0] if memory.topics else ""
 
 
-# of a file that is read; what JSON of that size can become in memory is half a gigabyte at worst
+# of a file that is read; JSON of that size takes half a gigabyte in memory at worst
 _MOST_BYTES = 16 * 1024 * 1024
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
@@ -168,10 +168,10 @@ _Item = TypeVar("_Item")
 
 @contextmanager
 def whole_folder(folder: Path, refuse_foreign: Callable[[Path], None]) -> Iterator[Path]:
-    """A new folder that takes the place of this one when the block ends without an error; until
-    then, this one is as it was.
+    """A new folder that replaces this one when the block ends without an error; until then, this
+    one is unchanged.
 
-    `refuse_foreign` is given the folder that is there, and raises `BadInput` where something in it
+    `refuse_foreign` is called with the existing folder and raises `BadInput` if something in it
     would be lost. Raises `BadInput` and `StoreFailed`.
     """
     folder = folder.expanduser().absolute()
@@ -196,7 +196,7 @@ def whole_folder(folder: Path, refuse_foreign: Callable[[Path], None]) -> Iterat
 
 
 def write_file(folder: Path, path: str, data: bytes) -> None:
-    """Writes a new file below a folder, for its owner alone."""
+    """Write a new file below a folder, readable by its owner only."""
     *folders, name = parts_of(path)
     for each in folders:
         folder = folder / each
@@ -208,8 +208,7 @@ def write_file(folder: Path, path: str, data: bytes) -> None:
 
 
 def files_of_export(folder: Path, ours: re.Pattern[str]) -> list[Path]:
-    """What is in a folder. Raises `BadInput` where something is not named as `ours`, or is a
-    link."""
+    """The contents of a folder. Raises `BadInput` for a link, or a file not named as `ours`."""
     paths = sorted(
         Path(where) / name
         for where, folders, files in os.walk(folder)
@@ -228,8 +227,7 @@ def files_of_export(folder: Path, ours: re.Pattern[str]) -> list[Path]:
 
 @dataclass(slots=True)
 class Shards(Generic[_Item]):
-    """A list that may be long: what is too much for one file goes on in `NAME-2.json`, and so
-    on."""
+    """A list split over files: what does not fit goes to `NAME-2.json`, and so on."""
 
     draft: Path
     path: str
@@ -248,7 +246,7 @@ class Shards(Generic[_Item]):
         self.count += 1
 
     def close(self) -> None:
-        """Write what is left; an empty list is one file."""
+        """Write the rest; an empty list is one file."""
         if self._pieces or not self._files:
             self._write()
 
@@ -297,7 +295,7 @@ class TreeFile:
 
 
 class FileTree(Root):
-    """A folder that another program may have made, to read."""
+    """A folder to read that another program may have made."""
 
     def file(self, path: str) -> TreeFile:
         """Raises `BadInput`, which names the file."""
@@ -310,8 +308,8 @@ class FileTree(Root):
         return TreeFile(f"{self.folder.name}/{path}", content.data, content.stat.mtime_ns / 1e9)
 
     def names(self, path: str, suffix: str = "", *, folders: bool = False) -> list[str]:
-        """Files, or folders, in a folder whose names end like that, in order; none where there is
-        no such folder. Raises `BadInput`."""
+        """Sorted names of files or folders with this suffix in a folder; none if it does not exist.
+        Raises `BadInput`."""
         entries = self._entries(path)
         return [
             name for name, is_folder in entries if is_folder is folders and name.endswith(suffix)
@@ -339,7 +337,7 @@ def _swap(draft: Path, folder: Path, aside: Path, refuse_foreign: Callable[[Path
     try:
         if folder.exists():
             folder.rename(aside)
-            refuse_foreign(aside)  # again: nothing can be put into it any more
+            refuse_foreign(aside)  # again: now nothing can be added to it
         draft.rename(folder)
     except (OSError, HotsetError):
         if aside.exists():
@@ -356,19 +354,19 @@ _AGAINST = frozenset({Relation.SUPERSEDES, Relation.CONTRADICTS})
 
 @dataclass(slots=True)
 class MergeReport:
-    """What became of the memories of an import."""
+    """The result of an import."""
 
     run: str
-    """The piece of work that `undo` takes back."""
+    """The run that `undo` can undo."""
     new: int = 0
     changed: int = 0
     same: int = 0
-    """Were here already, now or in an earlier version."""
+    """Known already, now or in an earlier version."""
     links: int = 0
     waiting: int = 0
     """New ones that wait for confirmation."""
     kept: list[MemoryId] = field(default_factory=list)
-    """Differ here, and stay as they are here."""
+    """Different here, and left unchanged."""
 
 
 def merge_memories(
@@ -380,15 +378,13 @@ def merge_memories(
     vouched: bool = False,
     progress: Progress = silent,
 ) -> MergeReport:
-    """All of it is read before anything is written: what cannot be read leaves the store as it was.
-    Done again, it does nothing.
+    """Import memories and links. Everything is read before anything is written. Idempotent.
 
-    `place` is what it came from, in a word; `vouched` says that a person stands for it. Raises what
-    `found` raises, and what the store does: `Conflict` where the same memories change meanwhile,
-    `StoreFailed`. To do it again is safe then.
+    `place` names the origin; `vouched`: a person vouches for it. Raises what `found` and the store
+    raise: `Conflict` if the same memories change meanwhile, `StoreFailed`. Repeating it is safe.
     """
     merge = _Merge(store, place, now, vouched, MergeReport(run_of(place, now)))
-    with tempfile.TemporaryFile() as spool:  # has no name: only this process can read it
+    with tempfile.TemporaryFile() as spool:  # unnamed: only this process can read it
         links: list[MemoryLink] = []
         total = 0
         for each in found:
@@ -396,7 +392,7 @@ def merge_memories(
             if isinstance(each, MemoryLink):
                 links.append(each)
                 continue
-            memory = sealed(each)
+            memory = seal_memory(each)
             refuse_unfit(memory)
             spool.write(msgspec.json.encode(memory) + b"\n")
         spool.seek(0)
@@ -413,7 +409,7 @@ def merge_memories(
 
 
 def run_of(place: str, now: float) -> str:
-    """The name of an import."""
+    """The run name of an import."""
     return (
         _IMPORT
         + blake2b(f"{place}\0{now}".encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
@@ -422,7 +418,7 @@ def run_of(place: str, now: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """One import: decides what of it is written."""
+    """One import: decides what is written."""
 
     store: Store
     place: str
@@ -431,7 +427,7 @@ class _Merge:
     report: MergeReport
 
     def keep(self, batch: Iterable[MemoryRecord | MemoryLink]) -> None:
-        """One commit of what is new of these."""
+        """One commit of what is new in these."""
         memories = [self.memory(each) for each in batch if isinstance(each, MemoryRecord)]
         links = [self.link(each) for each in batch if isinstance(each, MemoryLink)]
         new = Remembered(
@@ -444,26 +440,26 @@ class _Merge:
     def memory(self, read: MemoryRecord) -> MemoryRecord | None:
         """The version to write, if any."""
         report = self.report
-        meant = _confirmed(read) if self.vouched else _lowered(read)
+        wanted = _vouch(read) if self.vouched else _distrust(read)
         versions = self.store.memory_versions(read.id)
         if not versions:
             report.new += 1
-            report.waiting += meant.standing is Standing.CANDIDATE
-            return self._version(meant, 1)
+            report.waiting += wanted.standing is Standing.CANDIDATE
+            return self._version(wanted, 1)
         latest = versions[-1]
         if any(_has_words(version, read) for version in versions):
             if (
                 self.vouched
                 and _has_words(latest, read)
-                and (confirmed := _raised(latest, meant)) != latest
+                and (confirmed := _raise_trust(latest, wanted)) != latest
             ):
                 report.changed += 1
                 return self._version(confirmed, latest.version + 1)
             report.same += 1
             return None
-        # an import from the same place that is as it was left, or an edited export of this store
-        # that a person vouches for
-        is_imported = latest.run.startswith(_IMPORT) and {self.place, *meant.source.places} & set(
+        # an unchanged import from the same place, or an edited export of this store that is vouched
+        # for
+        is_imported = latest.run.startswith(_IMPORT) and {self.place, *wanted.source.places} & set(
             latest.source.places
         )
         is_edited = self.vouched and (read.version, read.time) == (latest.version, latest.time)
@@ -471,7 +467,7 @@ class _Merge:
             report.kept.append(read.id)
             return None
         report.changed += 1
-        return self._version(meant, latest.version + 1)
+        return self._version(wanted, latest.version + 1)
 
     def link(self, read: MemoryLink) -> MemoryLink | None:
         """The link to write, if any."""
@@ -502,8 +498,8 @@ class _Merge:
         )
 
 
-def _lowered(memory: MemoryRecord) -> MemoryRecord:
-    """As words of an unknown author, whatever they say of themselves."""
+def _distrust(memory: MemoryRecord) -> MemoryRecord:
+    """As foreign text, whatever it claims."""
     waits = memory.standing is Standing.ACTIVE and memory.kind in ADVICE_KINDS
     return replace(
         memory,
@@ -514,9 +510,9 @@ def _lowered(memory: MemoryRecord) -> MemoryRecord:
     )
 
 
-def _confirmed(memory: MemoryRecord) -> MemoryRecord:
-    """What hotset made elsewhere is as it says; what others wrote is now the word of the person who
-    vouches for it."""
+def _vouch(memory: MemoryRecord) -> MemoryRecord:
+    """hotset's own memories as they are; foreign ones with the trust of the person who vouches for
+    them."""
     if memory.source.by != "import":
         return memory
     waits = memory.standing is Standing.CANDIDATE
@@ -526,18 +522,17 @@ def _confirmed(memory: MemoryRecord) -> MemoryRecord:
 
 
 def _has_words(known: MemoryRecord, read: MemoryRecord) -> bool:
-    """Are the words the same? Who stands for them, and when a file was written that gives no time,
-    makes no difference."""
+    """True if the words are the same, whatever their trust, source and creation time."""
     beside = {
         name: getattr(known, name) for name in ("created", "source", "trust", "standing", "pinned")
     }
     return is_same(known, replace(read, **beside))
 
 
-def _raised(known: MemoryRecord, meant: MemoryRecord) -> MemoryRecord:
-    """A person stands for it now. What was forgotten or replaced here stays that."""
+def _raise_trust(known: MemoryRecord, wanted: MemoryRecord) -> MemoryRecord:
+    """With a person's trust. Forgotten or replaced memories stay so."""
     if known.standing not in (Standing.ACTIVE, Standing.CANDIDATE):
         return known
-    trust = meant.trust if known.trust is Trust.OUTSIDE else known.trust
-    standing = meant.standing if known.standing is Standing.CANDIDATE else known.standing
+    trust = wanted.trust if known.trust is Trust.OUTSIDE else known.trust
+    standing = wanted.standing if known.standing is Standing.CANDIDATE else known.standing
     return replace(known, trust=trust, standing=standing)
