@@ -150,10 +150,6 @@ class Invariant:
     rule: str
     text: str
     """The provider's error text for a violation, with placeholders."""
-    codes: tuple[str, ...] = ()
-    """Error codes that mean this rule and no other."""
-    pattern: str = ""
-    """Regex for its error text; the wording may change, so codes come first."""
 
 
 @dataclass(frozen=True, slots=True)

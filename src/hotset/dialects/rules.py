@@ -1,16 +1,14 @@
-"""Provider rules that a changed request must never break, and which rule an error reply is about.
+"""Provider rules that a changed request must never break.
 
 The rules are data in each dialect's `rules.py`; they share one numbering.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from hotset.dialects import json_bytes
 from hotset.dialects.port import Invariant, Violation
 
 
@@ -39,30 +37,3 @@ def beyond(found: Iterable[Violation], theirs: Iterable[Violation]) -> Violation
 
 def _keys(violation: Violation) -> list[tuple[int, str]]:
     return [(violation.invariant, name) for name in violation.about or ("",)]
-
-
-def explain(status: int, body: bytes, rules: Collection[Invariant]) -> int | None:
-    """The rule that an error reply is about, by its code, then its type, then its text; None if it
-    is about no rule."""
-    if status < 400:
-        return None
-    by_code = {code: each.number for each in rules for code in each.codes}
-    tree = json_bytes.lenient_object(body)
-    error = json_bytes.as_object(tree.get("error")) or tree
-    details = json_bytes.as_object(error.get("details"))
-    for name in (
-        details.get("error_code"),
-        error.get("error_code"),
-        error.get("code"),
-        error.get("type"),
-    ):
-        if isinstance(name, str) and name in by_code:
-            return by_code[name]
-    if status == 413 or error.get("code") == "context_length_exceeded":
-        return 15
-    if status not in (400, 422):
-        return None  # overload, credentials and limits are not about the body
-    text = json_bytes.as_text(error.get("message"))
-    return next(
-        (each.number for each in rules if each.pattern and re.search(each.pattern, text)), None
-    )

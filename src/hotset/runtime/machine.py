@@ -199,8 +199,7 @@ class Machine:
     def bypass(self, reason: str, **detail: str | int) -> None:
         """A call went through that we could not do our part for."""
         self.tally.bypassed += 1
-        # Said once, and again only when it is another one: the count is in the tally, every one in
-        # the store's events.
+        # A warning once for each new reason; the tally has the count, the store's events have all.
         _log.log(
             logging.DEBUG if reason == self.tally.reason else logging.WARNING,
             "bypassed: %s",
@@ -231,9 +230,9 @@ class Machine:
 
     def metrics(self) -> Metrics:
         """How the window did since the start."""
-        told = self.keeper.event_counts
+        counts = self.keeper.event_counts
         births = Births(self.tally.births, self.tally.births_again)
-        found = metrics(self.ledger.total(), births, told[SUMMARISED], told[SUMMARY_FAILED])
+        found = metrics(self.ledger.total(), births, counts[SUMMARISED], counts[SUMMARY_FAILED])
         hits = 100 * self.tally.pointed / self.tally.repeated if self.tally.repeated else None
         return replace(found, prefetches=self.tally.prefetches, dedup_hit_pct=hits)
 
@@ -264,7 +263,7 @@ class Machine:
             await self.keeper.happened(event)
 
     def _failed(self, name: str, error: BaseException) -> None:
-        # The error's text may quote content, so only its type is told.
+        # The error's text may quote content, so only its type is logged.
         _log.error(
             "could not %s: %s",
             name,
@@ -281,7 +280,7 @@ def _opened(keeper: Keeper) -> Store:
 
 
 def _toolbox(config: Config, keeper: Keeper, whose: str) -> Toolbox | None:
-    """Opens nothing yet. What is used is told with the turn that used it."""
+    """The toolbox, not opened yet; None where tools are off."""
     if not config.tooling.enabled:
         return None
     return Toolbox(config, partial(_opened, keeper), whose=whose)

@@ -494,7 +494,7 @@ class Planner:
         sent = self._table(links, None if _is_opening(request) else store).sent
         if brings_ours(request.tools) and (sent is None or self._brought.came_with(sent, store)):
             return request
-        earlier = [spec for source in self.sources for spec in source.stands(links, store)]
+        earlier = [spec for source in self.sources for spec in source.earlier_tools(links, store)]
         ours = (*SPECS, *(each for each in earlier if each.name in _TOOLBOX))
         loaded = _referred_tools(request, dialect)
         one = dialect.parse(

@@ -154,7 +154,7 @@ class Source(Protocol):
         del scene, until
         return ()
 
-    def stands(self, links: Sequence[Link], store: Store) -> Sequence[ToolSpec]:
+    def earlier_tools(self, links: Sequence[Link], store: Store) -> Sequence[ToolSpec]:
         """Its tools that the model of this line has had since an earlier request."""
         del links, store
         return ()

@@ -261,7 +261,7 @@ def test_a_server_that_cannot_start_is_told_and_the_others_are_found(
 
     assert toolbox.find("write a note")[0].tool.name == "notes__add_note"
     assert any("broken" in trouble for trouble in toolbox.troubles())
-    assert "broken" in toolbox.told(toolbox.find("write a note"), 2000)
+    assert "broken" in toolbox.render_found(toolbox.find("write a note"), 2000)
 
 
 def test_a_tool_that_says_something_else_than_before_is_not_called_until_a_person_agrees(
@@ -335,7 +335,7 @@ def test_a_skill_of_the_project_is_told_of_by_name_and_description_alone_until_a
 ):
     place.skill(at=place.project)
     found = toolbox.look_for("count the words of a text")
-    told = toolbox.told(found.ghosts, 2000, found.waiting)
+    told = toolbox.render_found(found.ghosts, 2000, found.waiting)
 
     assert found.ghosts == ()
     assert [known.tool.name for known in found.waiting] == ["word-tools"]
@@ -371,7 +371,7 @@ def test_a_skill_of_the_project_that_says_something_odd_is_not_told_of(
     found = toolbox.look_for("count the words of a text")
 
     assert found.waiting == ()
-    assert "word-tools" not in toolbox.told(found.ghosts, 2000, found.waiting)
+    assert "word-tools" not in toolbox.render_found(found.ghosts, 2000, found.waiting)
 
 
 def test_a_skill_that_is_denied_is_not_told_of(place: Place, toolbox: Toolbox):
@@ -383,7 +383,7 @@ def test_a_skill_that_is_denied_is_not_told_of(place: Place, toolbox: Toolbox):
 def test_where_nothing_fits_the_answer_says_so_and_what_to_try(place: Place, toolbox: Toolbox):
     place.serve("notes")
     found = toolbox.look_for("resize these photographs")
-    told = toolbox.told(found.ghosts, 2000, found.waiting)
+    told = toolbox.render_found(found.ghosts, 2000, found.waiting)
 
     assert found.ghosts
     assert all(ghost.score < UNLIKELY for ghost in found.ghosts)
@@ -392,7 +392,7 @@ def test_where_nothing_fits_the_answer_says_so_and_what_to_try(place: Place, too
     assert "try other words" in told
     assert "use_tool(" not in told
 
-    fits = toolbox.told(toolbox.find("read a note"), 2000)
+    fits = toolbox.render_found(toolbox.find("read a note"), 2000)
     assert "nothing fits well" not in fits
     assert "use_tool(" in fits
 
@@ -548,7 +548,7 @@ def test_a_server_that_takes_longer_than_anybody_waits_is_found_as_soon_as_it_ha
     with closing(place.opened()) as toolbox:
         early = toolbox.find("write a note")
         assert early == ()
-        assert "not searched (no tool list): notes" in toolbox.told(early, 500)
+        assert "not searched (no tool list): notes" in toolbox.render_found(early, 500)
         hold.unlink()
         while not (found := toolbox.find("write a note")):
             assert (

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass
 
 from hotset.window.preview import ContentOrigin, ContentType
+from hotset.window.preview.content import find_body, tool_query
+from hotset.window.preview.sniffer import content_type
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,10 @@ def shell(command: str, *sought: str) -> ContentOrigin:
     return ContentOrigin(
         tool="bash", arguments=json.dumps({"command": command}).encode(), sought=frozenset(sought)
     )
+
+
+def sniff(text: str, origin: ContentOrigin) -> ContentType:
+    return content_type(find_body(text.split("\n")).lines, tool_query(origin))
 
 
 def functions(count: int) -> list[str]:

@@ -14,10 +14,10 @@ from hypothesis import given, settings, strategies as st
 from hotset import tokens
 from hotset.nouns.retrieval import Whole
 from hotset.window.pieces import PIECE, lines_of
-from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview, sniff
+from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
 from hotset.window.slice import cut
 from tests.campaign import sample
-from tests.window.preview.samples import SAMPLES, Sample, functions, shell
+from tests.window.preview.samples import SAMPLES, Sample, functions, shell, sniff
 
 ROOM = 1500
 OURS = ("…", "[")

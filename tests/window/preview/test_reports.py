@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from hotset.window.preview import ContentOrigin, ContentType, closing, preview, sniff
-from tests.window.preview.samples import shell
+from hotset.window.preview import ContentOrigin, ContentType, closing, preview
+from tests.window.preview.samples import shell, sniff
 
 ROOM = 2500
 

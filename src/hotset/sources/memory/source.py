@@ -74,13 +74,12 @@ _WHAT_WAS = re.compile(
 Ask = Callable[[str], Awaitable[tuple[str, Usage]]]
 """Sums up a text. Raises a `HotsetError` where nothing came of it."""
 
-_SAID = 1500  # characters of each page that the model reads
+_PAGE_CHARACTERS = 1500  # characters of each page that the model reads
 _MOST_PAGES = 12
 
 
 def asks_what_was(prompt: str) -> bool:
-    """Does it ask where the work stands? Then what was done lately answers it, whatever it was
-    about."""
+    """True if the prompt asks for the state of the work, which any recent episode answers."""
     return _WHAT_WAS.search(prompt[:_LOOKED_AT]) is not None
 
 
@@ -90,10 +89,10 @@ def fits(memory: MemoryRecord, prompt: str, task: Task, knobs: MemoryKnobs) -> b
     They share two telling words, and those are a fifth of what either says, by default. A pitfall
     fits those who look for a bug, and others where the prompt names what failed.
     """
-    asked, said = _words(prompt), _words(f"{memory.title} {memory.text}")
-    shared = len(asked & said)
+    asked, remembered = _words(prompt), _words(f"{memory.title} {memory.text}")
+    shared = len(asked & remembered)
     enough = shared >= knobs.shared_words and shared >= knobs.shared_share * min(
-        len(asked), len(said)
+        len(asked), len(remembered)
     )
     if isinstance(memory.detail, Pitfall) and task is not Task.DEBUGGING:
         return enough and bool(asked & _words(memory.detail.what))
@@ -123,8 +122,8 @@ _LATEST = 3
 background."""
 
 _NOTHING_SECONDS = 1.0
-"""For which nobody looks again where nothing was remembered: what is said now is looked at when it
-has been quiet for longer."""
+"""Pause before the next look where nothing was remembered: a session becomes a memory only after a
+longer silence."""
 
 _ASKED = 2000  # characters of a prompt that are looked at
 
@@ -132,7 +131,7 @@ _KEPT_SECONDS = 0.2
 """After which what was kept of a read can be looked at: a commit takes milliseconds."""
 
 _WORTH = 0.4
-"""How likely a reminder is used: of 12 that were told to new tasks, 5 fitted."""
+"""How likely a reminder is used: of 12 that were shown to new tasks, 5 fitted."""
 
 _LONGEST_TITLE = 200
 
@@ -141,7 +140,7 @@ _STINT_SECONDS = 0.2
 
 _BREATH_SECONDS = 0.1
 _LAST_SECONDS = 2.0
-"""For what was said just before the end; the rest is remembered after the next start."""
+"""For the turns just before the end; the rest is remembered after the next start."""
 
 _LEAST_EVERY = 0.05  # seconds between two upkeeps, however short a quiet session is
 _HOUR = 3600.0
@@ -206,7 +205,7 @@ class EpisodeWriter:
 class MemorySource(Source):
     """Memory as a source: what fits a new prompt, shown without being asked for.
 
-    Its upkeep turns sessions into memories when nothing was said in them for a while, and when
+    Its upkeep turns sessions into memories when they have been quiet for a while, and when
     hotset ends; it judges what memories cost and saved, and consolidates them now and then.
     """
 
@@ -264,12 +263,12 @@ class MemorySource(Source):
             return ()
         if self._warming is not None:
             wait((self._warming,), max(0.0, until - self._monotonic()))
-            self._warming = None  # whatever became of it: nobody waits for it twice
+            self._warming = None  # done or failed, it is waited for once
         if scene.opens:
             quiet = min(_JUST_ENDED, self._chosen.quiet_seconds)
             seconds = _ENCODE_SHARE * self._chosen.offer_seconds
             self._memories.encode(quiet=quiet, seconds=seconds, latest=_LATEST)
-        # The memories that were shown in this conversation: they stand there still.
+        # Memories shown earlier in this conversation: they are still in it.
         raw = (
             each
             for hidden in scene.hidden.values()
@@ -302,7 +301,7 @@ class MemorySource(Source):
         return [each for shown in reminders for each in shown.deposits(end.ref, end.scene.now)]
 
     def find(self, query: Query) -> SourceHits:
-        """The memories that `hotset memory search` finds, without the words that were said."""
+        """The memories that `hotset memory search` finds, without the conversation's own words."""
         if not query.words.strip():
             return SourceHits()
         kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # our own
@@ -446,8 +445,8 @@ def _candidate(reminder: Reminder) -> Candidate:
 async def reword(
     id: MemoryId, store: Store, writer: EpisodeWriter, now: float
 ) -> MemoryRecord | None:
-    """None where the episode has changed meanwhile, or the model had nothing to say. Nobody waits
-    for it."""
+    """Have a model reword an episode, in the background. None where the episode has changed
+    meanwhile, or the reply is empty."""
     try:
         memory = await asyncio.to_thread(store.memory, id)
         if (
@@ -469,18 +468,18 @@ async def reword(
         version = next_version(worded, now, "", "a model put it into words")
         await asyncio.wrap_future(store.keep(Remembered((version,))))
     except HotsetError:
-        return None  # the rules' words stand
+        return None  # the rules' words remain
     return version
 
 
 def _source(memory: MemoryRecord, store: Store) -> str:
-    """What the rules found, and what was said."""
-    said = [f"What rules found:\n{memory_text(memory, store)}"]
+    """The text a model rewords: what the rules found, then the pages."""
+    parts = [f"What rules found:\n{memory_text(memory, store)}"]
     for page in memory.source.pages[:_MOST_PAGES]:
         try:
             found = store.page(page)
             text = store.content(found.digest).decode("utf-8", "replace")
         except NotFound:
             continue
-        said.append(f"{found.role} said:\n{seal(text[:_SAID]).text}")
-    return "\n\n".join(said)
+        parts.append(f"{found.role} said:\n{seal(text[:_PAGE_CHARACTERS]).text}")
+    return "\n\n".join(parts)

@@ -6,8 +6,8 @@ other: what a server says later waits beside it until a person has looked. Nothi
 the file makes no tool ready.
 
 Patterns come from the user's own file (for everything) and from `hotset tools allow|deny` (for one
-project). A denial wins over a permission of the same place; what a person said of this project wins
-over their file. A list of permissions in their file shuts out everything else.
+project). A denial wins over a permission of the same place; what a person decided for this project
+wins over their file. A list of permissions in their file shuts out everything else.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class KnownTool:
     digest: str = ""
     """Of what a person would approve: `new` where there is one, otherwise `tool`; the stamp of a
     source that waits as a whole."""
-    is_told: bool = False
+    is_shown_unapproved: bool = False
     """It is a skill of the project that is not approved yet; its name and description may be shown,
     as nothing about them is odd. Nothing else of it is shown, and nothing is run."""
 
@@ -300,7 +300,7 @@ class ProjectRules(msgspec.Struct, frozen=True):
 
 
 class ToolRules:
-    """Of one project. Changes are made under the catalogue's lock."""
+    """The rules of one project, as read last. Changes are made under the catalogue's lock."""
 
     def __init__(
         self,
@@ -339,8 +339,8 @@ class ToolRules:
         return self._project
 
     def why_denied(self, name: str, source: str) -> str:
-        """As `follow` read it last; empty where it may be used. The whole of a source is asked
-        about with its name alone."""
+        """Why the rules that `follow` read last deny it; empty where it may be used. Give a
+        source's name alone to ask about all of it."""
         rules = self._project or self.follow()
         if pattern := _match(rules.deny, name, source):
             return (

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from hotset.sources.tools.tool_search import ToolSearch
 
 FOLDER = "catalogue"
-_MOST_TOLD = 3  # similar names that are offered for an unknown one
+_MOST_SIMILAR = 3  # similar names that are offered for an unknown one
 _KEPT_FILES = 16  # read lately, and kept as bytes: a question's answers come from a few sources
 
 MOST_TOOLS = 20_000
@@ -102,8 +102,8 @@ _Made = TypeVar("_Made")
 
 
 class Catalogue:
-    """Of one project. Use it from any thread; any number of processes may have one over the same
-    folder."""
+    """The tools of one project. Use it from any thread; any number of processes may have one over
+    the same folder."""
 
     def __init__(
         self,
@@ -176,8 +176,8 @@ class Catalogue:
             )
 
     def drop(self, source_name: str) -> None:
-        """Marks a source as not configured any more. What was accepted of it is kept for the day it
-        comes back."""
+        """Marks a source as not configured any more. Its approvals are kept in case it comes
+        back."""
         file = self._files.file_of(source_name)
         with self._changing():
             record = self._stored(file)
@@ -187,14 +187,14 @@ class Catalogue:
     # Queries
 
     def get(self, name: str) -> KnownTool | None:
-        """By its full name."""
+        """A tool by its full name."""
         with self._lock:
             self._glance()
             file = self._names.file_of(name)
             return self._known(file, name) if file else None
 
     def get_own(self, source_name: str, own_name: str) -> KnownTool | None:
-        """By the names that its source has, and has for it."""
+        """A tool by its source's name and its own name in that source."""
         with self._lock:
             self._glance()
             row = self._names.row(self._files.file_of(source_name))
@@ -202,8 +202,8 @@ class Catalogue:
             return self.get(name) if name else None
 
     def resolve(self, name: str) -> KnownTool:
-        """By its full name; by its own, or in another spelling of case and separators, where that
-        can mean one tool only.
+        """A tool by its full name; by its own, or in another spelling of case and separators, where
+        that can mean one tool only.
 
         Raises `NotFound`, with the names that come nearest. Never guesses between two.
         """
@@ -223,11 +223,11 @@ class Catalogue:
             ready = [each for each in usable if each.state is ToolState.READY]
             if len(meant) <= _KEPT_FILES and (len(ready) == 1 or len(usable) == 1):
                 return (ready or usable)[0]
-            near = [each.tool.name for each in usable[:_MOST_TOLD]] or self._near(name)
+            near = [each.tool.name for each in usable[:_MOST_SIMILAR]] or self._near(name)
         raise NotFound(_not_found(name, near, several=len(usable) > 1))
 
     def tools(self) -> Iterator[KnownTool]:
-        """All of them, record by record; those of sources that are away are left out."""
+        """All tools, record by record, without those of removed sources."""
         with self._lock:
             self._rules.follow()
             self._names.follow()
@@ -251,7 +251,7 @@ class Catalogue:
         ]
 
     def sources(self) -> Sequence[SourceRow]:
-        """Those that are not away, by name."""
+        """The configured sources, by name."""
         with self._lock:
             self._glance()
             rows = [row for _, row in self._names.rows() if not row.away]
@@ -398,7 +398,7 @@ class Catalogue:
                 state=ToolState.UNAPPROVED,
                 why=why,
                 digest=label.stamp,
-                is_told=_is_told(found),
+                is_shown_unapproved=_is_shown_unapproved(found),
             )
         return found
 
@@ -409,7 +409,7 @@ class Catalogue:
         return known(entry, label.name, label.origin, shadows=shadows)
 
     def _is_of_others(self, name: str, file: str) -> bool:
-        """It is a tool of another source, or ours, and none of its own."""
+        """True for a tool of another source or of hotset that this source does not have."""
         others = OtherNames(self._names, file)
         ours = name in OUR_TOOLS and file not in self._names.files_of_own(name)
         return ours or others.have_own(name) or others.have(name)
@@ -421,7 +421,7 @@ class Catalogue:
         """Names like this one that can be used."""
         found = map(self.get, self._names.near(name, _KEPT_FILES))
         return [each.tool.name for each in found if each and each.state is ToolState.READY][
-            :_MOST_TOLD
+            :_MOST_SIMILAR
         ]
 
     def _why_denied(self, source: str, name: str = "") -> str:
@@ -445,8 +445,8 @@ class Catalogue:
     def _approved_whole(
         self, record: SourceFile, file: str, seen: str, *, follow: bool
     ) -> tuple[SourceFile, list[str]]:
-        """Everything of it that waits; for a source of the project's folder, that it may run with
-        the files that were seen."""
+        """Approve everything that waits in a source. A source in the project's folder may then run
+        with the files that were seen."""
         waiting = {ToolState.CHANGED, ToolState.FLAGGED}
         states = {
             name: self._by_itself(record, entry, file).state for name, entry in record.tools.items()
@@ -467,7 +467,7 @@ class Catalogue:
         return msgspec.structs.replace(after, approved=seen or record.stamp, follow=follow), here
 
 
-def _is_told(found: KnownTool) -> bool:
+def _is_shown_unapproved(found: KnownTool) -> bool:
     """True if a skill of the project may be shown before it is approved. Not its functions, and
     nothing with warnings."""
     return (
@@ -592,7 +592,7 @@ def _name(
 
 
 def _odd(tool: Tool, name: str, others: OtherNames) -> list[str]:
-    """What is odd about its name beside the others'."""
+    """Warnings about its name compared with other sources' names."""
     odd = []
     if full := others.alike(name):
         odd.append(f"its name {name} looks like {full}, a tool of another source")
@@ -735,7 +735,7 @@ class ToolSync:
             tools = (
                 known.tool
                 for known in self.catalogue.tools()
-                if known.state is ToolState.READY or known.is_told
+                if known.state is ToolState.READY or known.is_shown_unapproved
             )
             search.follow(self.catalogue.version(), tools)
 

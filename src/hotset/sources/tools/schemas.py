@@ -250,10 +250,10 @@ class _Kinds:
             return "never" if schema is False else "any"
         if "$ref" in schema:
             target = resolve_reference(self._root, schema["$ref"])
-            is_told = target is not None and depth < _DEEPEST
+            is_resolved = target is not None and depth < _DEEPEST
             return (
                 self.of(target, depth + 1)
-                if is_told
+                if is_resolved
                 else str(schema["$ref"]).rpartition("/")[2][:_DEFAULT]
             )
         if "const" in schema:

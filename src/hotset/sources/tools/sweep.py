@@ -82,7 +82,7 @@ class SweepReport:
 
 @dataclass(frozen=True, slots=True)
 class ToolToEvict:
-    """A tool that may go."""
+    """A tool that may be deleted."""
 
     name: str
     status: ToolStatus
@@ -237,7 +237,7 @@ def _delete(places: ToolPlaces, name: str, now: float) -> bool:
 
 
 def _kept(places: ToolPlaces, name: str, code: bytes) -> str:
-    """Once, however often it takes to delete the tool."""
+    """Record the deletion once, however often deleting the tool is tried."""
     known = places.deletions.all().get(name)
     if known is not None:
         with suppress(HotsetError):
@@ -279,7 +279,7 @@ class _StoredDeletions(msgspec.Struct, frozen=True):
 
 
 class Deletions:
-    """One project's. Nothing leaves it but what is restored."""
+    """The deleted tools of one project. Only restoring removes one."""
 
     def __init__(self, store: Callable[[], Store], *, old_file: Path | None = None) -> None:
         self._old_file = old_file

@@ -69,7 +69,7 @@ class SourceLabel(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def may_run(self) -> bool:
-        """Under the stamp that it was listed with."""
+        """True if the source may run under the stamp that it was listed with."""
         return self.trusted or (
             bool(self.approved) and (self.follow or self.approved == self.stamp)
         )
@@ -155,12 +155,12 @@ class ToolFiles:
         return record
 
     def write(self, file: str, record: SourceFile) -> None:
-        """Under `alone` only."""
+        """Write a source's file; only under `alone`."""
         _refuse_newer(self, file)
         write_atomically(self.folder / file, msgspec.json.encode(record))
 
     def alone(self) -> AbstractContextManager[None]:
-        """Held while something is changed: one thread of one process at a time."""
+        """The lock for changes: one thread of one process at a time."""
         return hold_to_change(self.folder, self.folder / _LOCK)
 
     def _set_aside(self, path: Path) -> None:

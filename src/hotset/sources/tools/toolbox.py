@@ -102,34 +102,34 @@ class ToolLibrary(Protocol):
 
     @property
     def empty(self) -> bool:
-        """Nothing is in it, and nothing has to be offered. Cheap."""
+        """True if there is nothing to offer. Cheap."""
 
     @property
     def ready(self) -> bool:
-        """A search takes milliseconds."""
+        """True when a search takes milliseconds."""
 
     def knows(self, name: str) -> bool:
-        """Is this the whole name of a tool that could be used? Cheap."""
+        """True for the full name of a tool that could be used. Cheap."""
 
     def find(
         self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
     ) -> Sequence[Ghost]:
-        """The best first. Raises a `HotsetError` for the model to read."""
+        """The tools that fit, best first. Raises a `HotsetError` for the model to read."""
 
     def look_for(
         self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
     ) -> ToolMatches:
-        """The same, with what would fit if a person allowed it."""
+        """As `find`, with skills that would fit once a person approves them."""
 
-    def told(
+    def render_found(
         self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
     ) -> str:
-        """What a model is told of them, and of what waits for a person."""
+        """The text for a model about these tools and the skills that wait for approval."""
 
     async def use_async(
         self, name: str, arguments: object, *, session: str = "", query: str = ""
     ) -> ToolUse:
-        """Raises a `HotsetError` for the model to read."""
+        """Call a tool. Raises a `HotsetError` for the model to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class _Session:
 
 
 class Toolbox:
-    """Of one project, in one process. Use it from any thread; close it."""
+    """The tools of one project, in one process. Use it from any thread; close it."""
 
     def __init__(
         self,
@@ -249,12 +249,12 @@ class Toolbox:
                 self.stock(self._config.tooling.list_seconds)
                 self.index()
 
-    def stock(self, seconds: float, told: Callable[[str], None] = lambda _: None) -> None:
-        """Lists servers that are not known yet, and calls `told` with the name of each that is
-        done, for a person who waits."""
+    def stock(self, seconds: float, on_listed: Callable[[str], None] = lambda _: None) -> None:
+        """Lists servers whose tools are unknown, and calls `on_listed` with the name of each that
+        is done, for a progress display."""
         found = self._scanner.now()
         self._follow(found)
-        self._opened_parts().sync.list_all(found, self._changed(), seconds, told)
+        self._opened_parts().sync.list_all(found, self._changed(), seconds, on_listed)
 
     def index(self) -> None:
         """Indexes what is new."""
@@ -270,7 +270,7 @@ class Toolbox:
     def look_for(
         self, query: str, limit: int = 5, only: Sequence[str] = (), *, session: str = ""
     ) -> ToolMatches:
-        """As `find`, with what would fit if a person allowed it."""
+        """As `find`, with skills that would fit once a person approves them."""
         if not query.strip():
             raise Malformed("find_tools: describe what the tool should do")
         # A look at every file of a large library takes milliseconds.
@@ -280,15 +280,14 @@ class Toolbox:
             self._looked = time.monotonic()
         return self._matches(query, limit, only, session)
 
-    def told(
+    def render_found(
         self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
     ) -> str:
-        """What `find_tools` says of them to a model; `waiting` is what `look_for` found beside
-        them."""
+        """The text of `find_tools` for these ghosts and the `waiting` skills of `look_for`."""
         return render_found(ghosts, max_tokens, self._opened_parts().sync.silent(), waiting)
 
     def knows(self, name: str) -> bool:
-        """Is this the whole name of a tool that could be used?"""
+        """True for the full name of a tool that could be used."""
         known = self.catalogue.get(name)
         return known is not None and known.state is not ToolState.GONE and self._is_here(known.tool)
 
@@ -406,7 +405,7 @@ class Toolbox:
         return [*found, *(self._search.troubles() if self._search is not None else ())]
 
     def ended(self, session: str) -> None:
-        """A session is over: what ran for it alone stops."""
+        """Stop what ran for this session alone."""
         self._sessions.pop(session)
         if self._pool is not None:
             self._pool.end_session(session)
@@ -456,7 +455,7 @@ class Toolbox:
             if found and match.score < knobs.fit * best:
                 continue
             known = self.catalogue.get(match.name)
-            if known is not None and known.is_told and match.score >= UNLIKELY:
+            if known is not None and known.is_shown_unapproved and match.score >= UNLIKELY:
                 waiting.append(known)
             elif known is not None and known.state is ToolState.READY and self._is_here(known.tool):
                 loaded = known.tool.source in running or known.tool.origin is OriginKind.CALLABLE
@@ -495,7 +494,7 @@ class Toolbox:
         self, tool: Tool, session: str, query: str, begun: float, *, failed: bool
     ) -> float:
         """Records a call: in the registry, as an event, and for the search. Returns the seconds
-        that it took. Where `query` is empty, the latest query that found the tool stands in."""
+        that it took. Where `query` is empty, the latest query that found the tool is used."""
         if self._pool is not None:
             self._running_file.write(self._pool)
         seconds, now = time.monotonic() - begun, self._clock()

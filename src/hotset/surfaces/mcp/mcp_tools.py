@@ -328,7 +328,7 @@ def _find(toolbox: Toolbox, given: Mapping[str, Any], session: str) -> ToolReply
     if toolbox.empty:
         return ToolReply(_EMPTY)
     found = toolbox.look_for(sought.query, sought.limit, sought.only, session=session)
-    return ToolReply(toolbox.told(found.ghosts, MAX_TOKENS, found.waiting))
+    return ToolReply(toolbox.render_found(found.ghosts, MAX_TOKENS, found.waiting))
 
 
 def _use(

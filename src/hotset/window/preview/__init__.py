@@ -3,6 +3,5 @@ their room."""
 
 from hotset.window.preview.content import ContentOrigin, ContentType, Preview
 from hotset.window.preview.preview import closing, preview
-from hotset.window.preview.sniffer import sniff
 
-__all__ = ["ContentOrigin", "ContentType", "Preview", "closing", "preview", "sniff"]
+__all__ = ["ContentOrigin", "ContentType", "Preview", "closing", "preview"]

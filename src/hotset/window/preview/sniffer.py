@@ -8,14 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from hotset.text.words import word_set
-from hotset.window.preview.content import (
-    Body,
-    ContentOrigin,
-    ContentType,
-    ToolQuery,
-    find_body,
-    tool_query,
-)
+from hotset.window.preview.content import Body, ContentType, ToolQuery
 from hotset.window.preview.json_text import is_json, is_json_lines
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.output import STAMPED
@@ -69,10 +62,6 @@ _CODE_LINE = re.compile(
 )
 _TABLE = re.compile(r"\s*\|.{1,2000}\|\s*|[^\t\n]{1,200}(?:\t[^\t\n]{0,200}){2,}")
 _SENTENCE = re.compile(r"(?:\S+\s+){6,}\S+")
-
-
-def sniff(text: str, origin: ContentOrigin) -> ContentType:
-    return content_type(find_body(text.split("\n")).lines, tool_query(origin))
 
 
 def content_type(lines: Sequence[str], query: ToolQuery) -> ContentType:

@@ -108,8 +108,8 @@ class CreatedTools:
         self._folder = folder
 
     def read(self, name: str) -> bytes | None:
-        """A tool's code; None where there is none. Raises `NotFound` for what can be no name of a
-        created tool, as all do."""
+        """A tool's code; None where there is none. Like the other methods, raises `NotFound` for an
+        invalid name."""
         own = _own_name(name)
         if not self._folder.is_dir():
             return None
@@ -136,7 +136,7 @@ class CreatedTools:
 
     def put_back(self, name: str, code: bytes) -> None:
         """Writes a tool that was removed, byte for byte. Raises `Malformed` where another one
-        stands in its place."""
+        has its name."""
         own = _own_name(name)
         if len(code) > _MOST_BYTES:
             raise Malformed(
@@ -149,8 +149,7 @@ class CreatedTools:
 
 
 def _own_name(name: str) -> str:
-    """Of `created__word_count` it is `word_count`. Raises `NotFound` for what can be no name of a
-    created tool."""
+    """`word_count` for `created__word_count`. Raises `NotFound` for an invalid name."""
     own = name.removeprefix(f"{SOURCE}__")
     try:
         _check_name(own)
@@ -160,7 +159,7 @@ def _own_name(name: str) -> str:
 
 
 def _check_name(name: str) -> None:
-    """A name that is a file's in our folder and nothing else, on any system."""
+    """Raises `Malformed` unless the name can be that of a function and of a file on any system."""
     if not _NAME.fullmatch(name):
         raise Malformed(
             "its name must be of up to 50 letters, digits and `_`, the first a letter, like "

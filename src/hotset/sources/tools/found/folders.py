@@ -131,7 +131,7 @@ def _mark(root: Root, path: str, at: Stat, *, hard_links: bool) -> str:
 
 
 def stat_of(path: Path) -> Stat | None:
-    """Of what a path leads to; None where that is nothing, or cannot be known."""
+    """The stat of a path, links followed; None where there is none."""
     try:
         return Stat.of(path.stat())
     except OSError:
@@ -139,7 +139,7 @@ def stat_of(path: Path) -> Stat | None:
 
 
 def lstat_of(path: Path) -> Stat | None:
-    """Of the path itself, links not followed; None where it cannot be known."""
+    """The stat of a path, links not followed; None where there is none."""
     try:
         return Stat.of(path.lstat())
     except OSError:

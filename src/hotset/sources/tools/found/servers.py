@@ -106,7 +106,8 @@ class AddedServers:
 
 
 def read_servers(file: Path, environ: Mapping[str, str]) -> Servers:
-    """Never raises: `troubles` names what cannot be used. A file that is missing has no servers."""
+    """Reads the configured servers. Never raises: `troubles` names what cannot be used. A file that
+    is missing has no servers."""
     try:
         entries = _entries(_read(file), file)
     except BadConfig as error:
@@ -324,7 +325,7 @@ def _write(file: Path, whole: Mapping[str, Any]) -> None:
 
 def resolve_variables(text: str, environ: Mapping[str, str]) -> str:
     """The text with each variable's value, or its default where it is not set or empty. `$${`
-    stands for `${` itself.
+    means `${` itself.
 
     The value of a variable is not expanded again. Raises `BadConfig` for one that is not set and
     has no default.
@@ -440,7 +441,8 @@ def _whole(path: Path) -> Mapping[str, Any]:
 def _form(  # noqa: PLR0911 - one case a form
     whole: Mapping[str, Any], path: Path, project: Path | None
 ) -> tuple[str, Mapping[str, Any], _Translate]:
-    """Whose form it is. What no program but one writes is asked for first."""
+    """The client whose format this entry has. Keys that only one client writes are checked
+    first."""
     match whole:
         case {"mcp_servers": dict(entries)}:
             return "codex", entries, _from_codex
@@ -463,7 +465,7 @@ def _form(  # noqa: PLR0911 - one case a form
 
 
 def _called(path: Path) -> str:
-    """The program whose file it is by its path; empty where that is unknown."""
+    """The client that a file belongs to, by its path; empty where that is unknown."""
     return next((client for part, client in _FILES.items() if part in path.parts), "")
 
 
@@ -495,7 +497,7 @@ def _taken(
 
 
 def runs_hotset(entry: Mapping[str, Any]) -> bool:
-    """Would it come back to us?"""
+    """True if the entry starts hotset itself."""
     command, args = entry.get("command"), entry.get("args", [])
     if isinstance(command, str) and isinstance(args, list):
         words = [_VERSION.split(PurePath(word).name)[0] for word in (command, *map(str, args))]

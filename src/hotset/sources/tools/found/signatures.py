@@ -59,8 +59,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Schema = dict[str, Any]
 
-# of one schema: names that stand for names that stand for names could make billions of one line
-# each
+# of one schema: aliases of aliases of one line each could expand to billions
 _MOST_NODES = 2000
 _NODE = 64  # characters of text that count as one
 _DEEPEST = 40

@@ -272,7 +272,7 @@ def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Sk
     where = f"skill {shown(str(root.folder))}"
     head = _head(root, trusted)
     troubles += [f"{where}: {each}" for each in head.troubles]
-    name, description = _said(head, root.folder)
+    name, description = _name_and_description(head, root.folder)
     source = slug(name)
     if source in RESERVED:
         raise Malformed(f"the name {source} is hotset's own: rename it")
@@ -301,7 +301,7 @@ def _head(root: Root, trusted: bool) -> Frontmatter:
     return read_frontmatter(data.decode("utf-8", "replace"))
 
 
-def _said(head: Frontmatter, place: Path) -> tuple[str, str]:
+def _name_and_description(head: Frontmatter, place: Path) -> tuple[str, str]:
     name, description = head.fields.get("name"), head.fields.get("description")
     if not isinstance(description, str) or not description.strip():
         raise Malformed("it has no description: nobody would know when to use it")
@@ -443,7 +443,7 @@ def _read_file(root: Root, skill: Skill, path: str, most: int) -> str:
 
     try:
         if secret_file(path) is not None:
-            raise NotTaken(path, Why.SECRET)  # noqa: TRY301 - told like any other refusal
+            raise NotTaken(path, Why.SECRET)  # noqa: TRY301 - reported like any other refusal
         text = decode(root.read(path, most, hard_links=skill.source.trusted).data)
         if text is None:
             raise NotTaken(path, Why.BINARY)  # noqa: TRY301

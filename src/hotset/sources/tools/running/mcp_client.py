@@ -516,7 +516,7 @@ _PLACES = frozenset(
         *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contentSchema"),
     )
 )
-"""Where JSON Schema 2020-12 expects schemas. In `default`, `examples`, `const` and `enum` stands
+"""Where JSON Schema 2020-12 expects schemas. `default`, `examples`, `const` and `enum` hold
 data that looks like one."""
 _NAMED_PLACES = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 

@@ -296,7 +296,7 @@ def _sendable(headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(
             value
-        ):  # neither may be told: it may be a key
+        ):  # show neither: it may be a key
             raise ToolFailed(
                 "one of its headers cannot be sent; look for line breaks and strange letters "
                 "in its configuration"

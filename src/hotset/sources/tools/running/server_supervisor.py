@@ -44,7 +44,7 @@ TERMINATE = b"t"
 DESCRIPTORS = 4  # that come with each request
 
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
-_GRACE_SECONDS = 0.5  # between SIGTERM and SIGKILL, where nobody waits for more
+_GRACE_SECONDS = 0.5  # between SIGTERM and SIGKILL, where no one waits for the end
 _AGAIN_SECONDS = (
     0.02  # until the next look at what a SIGKILL has left: a process may have forked in between
 )
@@ -78,7 +78,7 @@ def main() -> None:
     life = _life(hotset)
     if os.getppid() != hotset:  # it died before we looked; what we watch may be somebody else
         return
-    gc.freeze()  # reapers share this process's memory as long as nobody writes to it
+    gc.freeze()  # reapers share this process's memory until one of them writes to it
     gc.disable()
     _Supervisor(door, life).serve()
 
@@ -210,12 +210,12 @@ class _Reaper:
 
     def _listen(self) -> None:
         try:
-            said = self._line.recv(16)
+            received = self._line.recv(16)
         except OSError:
-            said = b""
-        if TERMINATE in said:
+            received = b""
+        if TERMINATE in received:
             self._terminate()
-        if not said:
+        if not received:
             self._waiting.forget(self._line.fileno())
             self._end()
 
@@ -248,7 +248,7 @@ class _Reaper:
             _signal(-self._server, number)
 
     def _tell(self, what: str) -> None:
-        with suppress(OSError):  # nobody listens any more; that is told by the end of the line
+        with suppress(OSError):  # the other end is closed; `_listen` sees that
             self._line.sendall(what.encode() + b"\n", _NO_SIGPIPE)
 
 
@@ -256,16 +256,16 @@ def _started(
     command: list[str], env: dict[str, str], cwd: str, stdio: list[int]
 ) -> tuple[int, str]:
     """The server's process and what went wrong: the step and its errno, or nothing."""
-    trouble, told = os.pipe()  # closed by a successful exec
+    errors, error_pipe = os.pipe()  # closed by a successful exec
     reaper = os.getpid()
     try:
         pid = os.fork()
     except OSError as error:
         return 0, f"start {error.errno}"
     if pid == 0:
-        _become(command, env, cwd, stdio, told=told, reaper=reaper)
-    os.close(told)
-    with open(trouble, "rb") as answer:
+        _become(command, env, cwd, stdio, error_pipe=error_pipe, reaper=reaper)
+    os.close(error_pipe)
+    with open(errors, "rb") as answer:
         failed = answer.read().decode()
     if failed:
         os.waitpid(pid, 0)
@@ -273,7 +273,13 @@ def _started(
 
 
 def _become(
-    command: list[str], env: dict[str, str], cwd: str, stdio: list[int], *, told: int, reaper: int
+    command: list[str],
+    env: dict[str, str],
+    cwd: str,
+    stdio: list[int],
+    *,
+    error_pipe: int,
+    reaper: int,
 ) -> None:
     """Turns this process, a fork of the reaper, into the server."""
     step = "start"
@@ -297,9 +303,9 @@ def _become(
         step = "exec"
         os.execvpe(command[0], command, env)  # noqa: S606 - the whole point
     except OSError as error:
-        os.write(told, f"{step} {error.errno}".encode())
+        os.write(error_pipe, f"{step} {error.errno}".encode())
     except ValueError:
-        os.write(told, f"{step} {errno.EINVAL}".encode())
+        os.write(error_pipe, f"{step} {errno.EINVAL}".encode())
     finally:
         os._exit(127)
 
@@ -308,10 +314,10 @@ class _Waiting:
     """For signals and for descriptors at once. Each process needs its own."""
 
     def __init__(self, *descriptors: int) -> None:
-        self._signals, told = os.pipe()
-        for each in (self._signals, told):
+        self._signals, wakeup = os.pipe()
+        for each in (self._signals, wakeup):
             os.set_blocking(each, False)
-        signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
         for each in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(each, lambda *_: None)
         self._poll = select.poll()
