@@ -17,6 +17,13 @@ _ROOMY = 128_000
 """Tokens of a window for which limits are meant as they are written. What is a page in it is a
 chapter in a small one."""
 
+_CHARS_PER_TOKEN = 4
+_CROWDED = 0.25
+"""Of the window, for steps: with less, it is crowded."""
+
+_SHORTEST = 400
+"""Characters of a result, however crowded the window is."""
+
 _LEAST_SHARE = 0.15
 """Of a limit, however small the window is: below that, excerpts no longer say anything."""
 
@@ -49,6 +56,11 @@ class Limit(Struct, frozen=True):
     """Longer results are shortened; 0 never shortens."""
     room: Characters
     """What the excerpt may take."""
+
+    def at_most(self, characters: int) -> Limit:
+        """Excerpts of so many characters at most; what is never shortened is not shortened."""
+        room = min(self.room, characters)
+        return Limit(min(self.over, 2 * room), room) if self.over else self
 
     def times(self, factor: float) -> Limit:
         return Limit(round(self.over * factor), round(self.room * factor))
@@ -194,10 +206,10 @@ class FormKnobs(Struct, frozen=True):
     folded_share: Share = 0.5
     """Of a log's length, for its names once it is folded. In a session of 439 calls they saved 7 of
     21 faults."""
-    logs_share: Share = 0.4
+    logs_share: Share = 0.2
     """Of the window, for the logs of all that left. Beyond it, each batch would make less room than
-    the one before. Only very long sessions get there: one of 439 calls cost 49 % of its full
-    history with 13 faults, and at 0.3 44 % with 14."""
+    the one before. Only very long sessions get there: at 0.4 two sessions of 439 and 469 calls cost
+    52 % of their full history with 7.4 faults, at 0.2 49 % with 8.1."""
     summary_share: Share = 0.1
     """Of the stretch that leaves, for its summaries: its log comes to a few per cent."""
     latest: Annotated[AtLeastOne, _of("steps")] = 4
@@ -212,6 +224,14 @@ class Knobs(Struct, frozen=True):
     """Tokens that a prompt may have: the model's window, or less."""
     high: WindowShare = 0.95
     """The share of the window at which pages have to leave."""
+    squeezed: Share = 0.6
+    """Of the room up to `high`, what may be filled after an overflow, where letting steps leave is
+    not enough: a full window overflows again with the next call, and breaks the prefix each
+    time."""
+    crowd: Annotated[AtLeastOne, _of("results")] = 60
+    """Results for which there has to be room beside what never leaves (system text, tools, the
+    user's words): where that fills most of the window, excerpts are shorter, or each call would
+    overflow."""
     low: WindowShare = 0.03
     """The share of the free window that steps may take after others left; the latest `keep` may
     take more."""
@@ -227,7 +247,7 @@ class Knobs(Struct, frozen=True):
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
     """Other limits for some tools, by name; they win over `limits`."""
-    index: Characters = 1200
+    index: Characters = 150
     """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000
     tokens or more."""
     echo: bool = True
@@ -240,7 +260,7 @@ class Knobs(Struct, frozen=True):
     """Kinds of pages whose steps leave last."""
     early: bool = True
     """Pages may leave before the window is full, where the price model says that it pays."""
-    regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 10.0
+    regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 7.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least,
     beside its own price."""
     patience: Annotated[AtLeastOne, _of("calls")] = 60
@@ -249,12 +269,12 @@ class Knobs(Struct, frozen=True):
     """Characters of what the model said, in the log that stays of each step that left."""
     entry: Characters = 200
     """Characters of each argument of its calls in that log."""
-    mentions: Characters = 500
+    mentions: Characters = 60
     """Characters of names from each result in that log."""
     written: Characters = 4000
     """Characters of a text that a call wrote into a file, in that log; for a window of 128,000
     tokens or more."""
-    read: Characters = 3000
+    read: Characters = 150
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or
     more."""
     forms: FormKnobs = FormKnobs()
@@ -311,6 +331,21 @@ class Knobs(Struct, frozen=True):
             )
             found |= {f"{name}.{each}": one for each, one in inner.items()} or {name: value}
         return found
+
+    def in_room(self, tokens: float) -> Knobs:
+        """These knobs where steps may take so many tokens of the window: `crowd` results fit."""
+        if tokens >= _CROWDED * self.window:
+            return self
+        most = max(_SHORTEST, round(_CHARS_PER_TOKEN * tokens / (self.crowd * self._scarcity)))
+        limits = (self.limit, *self.limits.values(), *self.tools.values())
+        if all(each.room <= most for each in limits):
+            return self
+        return replace(
+            self,
+            limit=self.limit.at_most(most),
+            limits={kind: limit.at_most(most) for kind, limit in self.limits.items()},
+            tools={tool: limit.at_most(most) for tool, limit in self.tools.items()},
+        )
 
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""

@@ -128,21 +128,28 @@ def fold(departure: Departure, weighed: WeighedConversation, knobs: Knobs, momen
 def squeeze(
     departure: Departure, weighed: WeighedConversation, knobs: Knobs, moment: Moment
 ) -> None:
-    """If the window would still overflow, shortens all logs to their reference, then stubs the
-    largest late results."""
+    """If the window would still be nearly full, shortens all logs to their reference, then stubs
+    the largest late results.
+
+    A full window overflows again with the next call, and each time the prefix breaks: room is made
+    for several calls. Results of the latest step leave only if they do not fit at all.
+    """
     after, room = weighed.after(departure.rows), moment.room(knobs)
-    if after.total <= room:
+    over = after.total - knobs.squeezed * room
+    if over <= 0:
         return
     logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None]
-    over = after.total - room - _shrink(departure, logs, after.total - room, moment, bare_reference)
+    over -= _shrink(departure, logs, over, moment, bare_reference)
     late = [
         _Page.of(weighed, step, spot, tokens)
         for step in weighed.steps
         if after.is_resident(step)
         for spot, tokens in after.stubbable(step)
     ]
-    for page in sorted(late, key=lambda page: -page.tokens):
-        if over <= 0:
+    latest = weighed.steps[-1].number
+    for page in sorted(late, key=lambda page: (page.step == latest, -page.tokens)):
+        spare = (1 - knobs.squeezed) * room if page.step == latest else 0.0
+        if over <= spare:
             return
         over -= _stub_page(departure, page, knobs, moment)
 

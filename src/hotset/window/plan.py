@@ -58,7 +58,9 @@ def plan(
         ]
         for row in left:
             del shown[row.spot]
-    fresh = [*mended.rows, *births(came.after(mended.rows), knobs, moment)]
+    stays = came.total - sum(map(came.of, came.steps))
+    crowded = knobs.in_room(moment.room(knobs) - stays)
+    fresh = [*mended.rows, *births(came.after(mended.rows), crowded, moment)]
     departure = evict(came.after(fresh), knobs, moment)
     goes = came.after([*fresh, *departure.rows])
     shown.update((row.spot, row) for row in (*fresh, *departure.rows))
