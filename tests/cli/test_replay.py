@@ -277,7 +277,7 @@ def test_a_knob_that_is_set_gets_a_row_of_its_own_and_the_table_says_what_differ
     assert ran.code == 0
     rows = [line.split()[0] for line in ran.out.splitlines() if line.startswith("default")]
     assert rows == ["default", "default+set", "default+set:"]
-    assert "default+set: keep 9 instead of 4, forms.logs_share 0.3 instead of 0.4" in ran.out
+    assert "default+set: keep 9 instead of 4, forms.logs_share 0.3 instead of 0.2" in ran.out
 
     told = desk.run("replay", session, "--window", "9000", "--set", "keep=9", "--json").json()
     assert list(told["policies"]) == ["default", "default+set", *USUAL[1:]]

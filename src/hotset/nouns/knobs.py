@@ -235,6 +235,9 @@ class Knobs(Struct, frozen=True):
     low: WindowShare = 0.03
     """The share of the free window that steps may take after others left; the latest `keep` may
     take more."""
+    rest: Tokens = 6000
+    """The most that this share comes to: reading old steps on costs as much in a large window as in
+    a small one. 0 sets no such bound."""
     keep: Annotated[AtLeastOne, _of("steps")] = 4
     """The latest steps, which never leave. A step is one reply of the model with the results of its
     calls."""
@@ -385,6 +388,7 @@ def _evicting(share: float, *, at: float, policy: PolicyName, keep: int, spared:
         _PLAIN_KNOBS,
         high=at,
         low=at * (1 - share),
+        rest=0,
         policy=policy,
         keep=keep,
         spared=frozenset({spared}),

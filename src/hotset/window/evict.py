@@ -63,7 +63,7 @@ def _leaving(
     fits."""
     held = sum(map(weighed.of, resident))
     free = knobs.window / moment.scale - moment.fixed - (weighed.total - held)
-    goal = knobs.low * max(0.0, free)
+    goal = min(knobs.low * max(0.0, free), knobs.rest or math.inf)
     leaving: list[Step] = []
     for step in _rank_steps(weighed, may, knobs, moment):
         if held <= goal and not (knobs.most and len(resident) - len(leaving) > knobs.keep):
