@@ -15,14 +15,6 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.page import Kind, PageId
-from hotset.sources.memory.encode.session import Utterance
-from hotset.sources.memory.encode.speakers import (
-    LEAST_SENTENCE,
-    OutsideWords,
-    is_dangerous,
-    is_order,
-    quote,
-)
 from hotset.text.words import once, word_set
 from hotset.window.page_text import PATH_NAMES
 
@@ -199,6 +191,22 @@ def _kind(line: str, text: str, code: int | None) -> str:
         if found := _NAMED.search(part):
             return next(group for group in found.groups() if group)
     return f"exit {code}" if code else "error"
+
+
+_NO_PAGE = PageId("")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPage:
+    """A page of a conversation, as far as it is read here."""
+
+    kind: Kind
+    text: str
+    """Of a call: its arguments as JSON."""
+    tool: str = ""
+    call: str = ""
+    id: PageId = _NO_PAGE
+    time: float = 0.0
 
 
 class ActKind(Enum):
@@ -390,17 +398,16 @@ _MESSAGE = re.compile(r"\s+(?:-a?m|--message|--body|-F -)[ =]*[\"']?\$\(cat <<.*
 _COMMIT = re.compile(r"git commit\b")
 
 
-def acts(line: Sequence[Utterance], first: int = 0) -> list[Act]:
-    """The calls of a part of the session, each with its result; `first` is the place of its first
-    page."""
-    results: dict[str, list[tuple[int, Utterance]]] = {}
-    for place, each in enumerate(line, first):
-        if each.page.kind.family is Kind.TOOL_RESULT and each.page.call:
-            results.setdefault(each.page.call, []).append((place, each))
+def acts(pages: Sequence[WorkPage], first: int = 0) -> list[Act]:
+    """The calls of a stretch, each with its result; `first` is the place of its first page."""
+    results: dict[str, list[tuple[int, WorkPage]]] = {}
+    for place, each in enumerate(pages, first):
+        if each.kind.family is Kind.TOOL_RESULT and each.call:
+            results.setdefault(each.call, []).append((place, each))
     found: list[Act] = []
-    for place, each in enumerate(line, first):
-        if each.page.kind.family is Kind.TOOL_CALL:
-            answers = results.get(each.page.call, ()) if each.page.call else ()
+    for place, each in enumerate(pages, first):
+        if each.kind.family is Kind.TOOL_CALL:
+            answers = results.get(each.call, ()) if each.call else ()
             answer = next(((at, result) for at, result in answers if at > place), None)
             found.append(_act(place, each, answer))
     return found
@@ -416,8 +423,8 @@ def shell_words(command: str) -> frozenset[str]:
     return frozenset(word for word in re.findall(r"[\w./@:=-]+", command) if len(word) > 1)
 
 
-def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> Act:
-    tool = call.page.tool
+def _act(place: int, call: WorkPage, answer: tuple[int, WorkPage] | None) -> Act:
+    tool = call.tool
     plain = tool.rpartition("__")[2].lower()
     arguments = decode_arguments(call.text)
     command = _command(plain, arguments, call.text)
@@ -433,7 +440,7 @@ def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> A
         if act.doing is not ActKind.PLAN
         else NOTHING
     )
-    return replace(act, verdict=found, answered=True, result=result.page.id, result_place=at)
+    return replace(act, verdict=found, answered=True, result=result.id, result_place=at)
 
 
 def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
@@ -455,7 +462,7 @@ def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
     return given.strip()[:_LOOKED_AT] if isinstance(given, str) else ""
 
 
-def _of_shell(place: int, call: Utterance, command: str) -> Act:
+def _of_shell(place: int, call: WorkPage, command: str) -> Act:
     head = _head(command)
     patched = tuple(_PATCHED.findall(command))
     written = once(
@@ -482,9 +489,9 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
         files, target = once(_named_files(head), _MOST_FILES), head
     return Act(
         place=place,
-        page=call.page.id,
-        time=call.page.time,
-        tool=call.page.tool,
+        page=call.id,
+        time=call.time,
+        tool=call.tool,
         doing=doing,
         target=target[:_LONGEST_TARGET],
         command=head,
@@ -495,7 +502,7 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
     )
 
 
-def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, Any]) -> Act:
+def _of_tool(place: int, call: WorkPage, plain: str, arguments: Mapping[str, Any]) -> Act:
     path = _first_text(arguments, PATH_NAMES)
     text = (
         " ".join(value for value in arguments.values() if isinstance(value, str))
@@ -520,9 +527,9 @@ def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, An
     )
     return Act(
         place=place,
-        page=call.page.id,
-        time=call.page.time,
-        tool=call.page.tool,
+        page=call.id,
+        time=call.time,
+        tool=call.tool,
         doing=doing,
         target=" ".join(target.split())[:_LONGEST_TARGET],
         files=files,
@@ -616,23 +623,9 @@ def _named_files(command: str) -> Iterator[str]:
             yield found.group()
 
 
-_LONGEST = 70  # characters of a side
-_SHORTEST = 3
 _BEFORE = ("old_string", "old_str", "old_text", "oldText", "search", "old")
 _AFTER = ("new_string", "new_str", "new_text", "newText", "replace", "new")
 _SED = re.compile(r"\bs([/|#@,])((?:\\.|(?!\1).){2,200})\1((?:\\.|(?!\1).){0,200})\1")
-
-
-def change_of(call: str, place: int, others: OutsideWords) -> str:
-    """What an edit call changed, in a few words; empty if unknown or if it repeats outside text."""
-    old, new = _sides(call)
-    if len(new) < _SHORTEST or _is_doubtful(new) or others.says(new, place, LEAST_SENTENCE):
-        return ""
-    after = quote(new, _LONGEST)
-    if not after:
-        return ""
-    before = quote(old, _LONGEST) if len(old) >= _SHORTEST and not _is_doubtful(old) else ""
-    return f"'{before}' became '{after}'" if before else f"added '{after}'"
 
 
 def decode_arguments(text: str) -> Mapping[str, Any]:
@@ -644,7 +637,7 @@ def decode_arguments(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _sides(call: str) -> tuple[str, str]:
+def edit_sides(call: str) -> tuple[str, str]:
     """The first line that differs, before and after."""
     arguments = decode_arguments(call)
     old = next((value for name in _BEFORE if isinstance(value := arguments.get(name), str)), None)
@@ -671,7 +664,3 @@ def _first_difference(old: list[str], new: list[str]) -> tuple[str, str]:
     gone = [line.strip() for line in old if line.strip() and line.strip() not in after]
     came = [line.strip() for line in new if line.strip() and line.strip() not in before]
     return (gone[0] if gone else "", came[0] if came else "")
-
-
-def _is_doubtful(text: str) -> bool:
-    return is_order(text) or is_dangerous(text)
