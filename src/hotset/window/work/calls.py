@@ -432,7 +432,9 @@ def _act(place: int, call: WorkPage, answer: tuple[int, WorkPage] | None) -> Act
     if answer is None:
         return act
     at, result = answer
-    shell = bool(command)
+    if act.doing is ActKind.OTHER and result.kind is Kind.TEST_RESULT:
+        act = replace(act, doing=ActKind.CHECK, family=plain)
+    shell = bool(command) or act.doing is ActKind.CHECK
     reads = act.doing is ActKind.READ
     piped = shell and _PIPED.search(_QUOTED.sub("Q", command)) is not None
     found = (
@@ -444,13 +446,16 @@ def _act(place: int, call: WorkPage, answer: tuple[int, WorkPage] | None) -> Act
 
 
 def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
-    """The shell command of a call; empty if the tool is no shell."""
-    if tool not in _SHELLS:
+    """The shell command of a call; empty if the tool is no shell, by its name or else by its
+    arguments."""
+    if tool in _SHELLS:
+        named: Sequence[str] = _COMMAND_NAMES
+    elif tool in _READERS or tool in _EDITORS or tool in _PLANNERS or not arguments:
         return ""
+    else:
+        named = _COMMAND_NAMES[:2]
     given = (
-        next((arguments[name] for name in _COMMAND_NAMES if arguments.get(name)), None)
-        if arguments
-        else raw
+        next((arguments[name] for name in named if arguments.get(name)), None) if arguments else raw
     )
     if isinstance(given, list):
         words = [str(each) for each in given]

@@ -122,7 +122,7 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
     )
     if stopped:
         return WorkOutcome(Ending.PARTIAL, 0.6, "the user stopped it", checked)
-    if last is not None and not worked_since and (verdict := _user_verdict(last.text)) is not None:
+    if last is not None and not worked_since and (verdict := user_verdict(last.text)) is not None:
         return WorkOutcome(verdict, 0.8, "the user's last words", checked)
     if check is not None and check.place > edit and not check.passed:
         return WorkOutcome(
@@ -132,7 +132,7 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
         )
     if (
         last is not None
-        and _SEALS.match(last.text)
+        and has_sealed(last.text)
         and not any(each.by is None and each.failed.place > last.place for each in mishaps)
     ):
         return WorkOutcome(
@@ -178,7 +178,12 @@ def _outcome_by_reply(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str
     return WorkOutcome(Ending.UNKNOWN, 0.3, "nothing tells")
 
 
-def _user_verdict(text: str) -> Ending | None:
+def has_sealed(text: str) -> bool:
+    """True if the user has the work committed, merged or released."""
+    return _SEALS.match(text) is not None
+
+
+def user_verdict(text: str) -> Ending | None:
     """The user's verdict, if the prompt says nothing but that."""
     head = text[:_HEARD]
     unhappy = _UNHAPPY.search(head)
