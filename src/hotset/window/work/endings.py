@@ -178,6 +178,12 @@ def _outcome_by_reply(acts: Sequence[Act], mishaps: Sequence[Mishap], reply: str
     return WorkOutcome(Ending.UNKNOWN, 0.3, "nothing tells")
 
 
+_DECISION_SIGNS = (
+    *("decided", "decision", "settled", "agreed", "we'll ", "let's ", "chose", "opted"),
+    *("going with", "stick with", "amend"),
+)
+
+
 def has_sealed(text: str) -> bool:
     """True if the user has the work committed, merged or released."""
     return _SEALS.match(text) is not None
@@ -203,8 +209,10 @@ _DECIDES = re.compile(
 )
 
 
-def is_decision(sentence: str) -> bool:
-    return _DECIDES.search(sentence) is not None
+def is_decision(text: str) -> bool:
+    """True if the text says that something was decided."""
+    low = text.lower()  # the pattern alone takes ten times as long
+    return any(sign in low for sign in _DECISION_SIGNS) and _DECIDES.search(text) is not None
 
 
 def phase_of(acts: Sequence[Act]) -> str:

@@ -104,7 +104,6 @@ class WorkSummary:
     """The user's own words, prompt by prompt."""
     done: tuple[ToolRun, ...] = ()
     """Commands and checks that reported an outcome."""
-    found: tuple[KeySentence, ...] = ()
     files: tuple[ChangedFile, ...] = ()
     errors: tuple[WorkError, ...] = ()
     decisions: tuple[str, ...] = ()
@@ -119,6 +118,23 @@ class WorkSummary:
 def read_work(lines: Sequence[Line]) -> WorkSummary:
     """What these lines did. The same lines give the same summary."""
     return _Reading(lines).summary()
+
+
+def key_sentences(lines: Sequence[Line]) -> list[KeySentence]:
+    """The model's sentences with their worth, each once; later ones are worth more."""
+    replies = [
+        (at, text)
+        for at, line in enumerate(lines)
+        for piece in line.pieces
+        if piece.kind is Kind.RESPONSE and (text := _ends(piece.content, *_RESPONSE)).strip()
+    ]
+    found: dict[str, KeySentence] = {}
+    for place, (at, reply) in enumerate(replies):
+        late = (place + 1) / len(replies)  # later findings correct earlier ones
+        for text in report_sentences(reply):
+            if len(text) >= _SHORTEST_SENTENCE and not text.endswith((":", "?")):
+                found.setdefault(text, KeySentence(text, sentence_worth(text) + late, at))
+    return list(found.values())
 
 
 def is_finished(lines: Sequence[Line], following: Sequence[Line]) -> bool:
@@ -173,7 +189,6 @@ class _Reading:
         return WorkSummary(
             wanted=tuple(text for _, text in self._prompts()),
             done=tuple(self._runs()),
-            found=tuple(self._sentences()),
             files=tuple(self._files()),
             errors=tuple(self._error(each) for each in failed),
             decisions=once(self._decisions(), _MOST_DECISIONS),
@@ -291,24 +306,12 @@ class _Reading:
 
     def _decisions(self) -> Iterator[str]:
         for page in self.pages:
-            own = prompt_words(page.text).text if page.kind is Kind.PROMPT else ""
-            for sentence in report_sentences(own or _reply(page)):
+            if page.kind not in (Kind.PROMPT, Kind.RESPONSE) or not is_decision(page.text):
+                continue
+            own = prompt_words(page.text).text if page.kind is Kind.PROMPT else page.text
+            for sentence in report_sentences(own):
                 if len(sentence) <= _SENTENCE_LENGTH and is_decision(sentence):
                     yield sentence
-
-    def _sentences(self) -> list[KeySentence]:
-        replies = [
-            (at, text)
-            for at, page in zip(self.places, self.pages, strict=True)
-            if (text := _reply(page))
-        ]
-        found: dict[str, KeySentence] = {}
-        for place, (at, reply) in enumerate(replies):
-            late = (place + 1) / len(replies)  # later findings correct earlier ones
-            for text in report_sentences(reply):
-                if len(text) >= _SHORTEST_SENTENCE and not text.endswith((":", "?")):
-                    found.setdefault(text, KeySentence(text, sentence_worth(text) + late, at))
-        return list(found.values())
 
 
 _COUNTED = re.compile(
@@ -323,8 +326,8 @@ _LONGEST_LINE = 240
 
 def counted_line(text: str) -> str:
     """The last line that counts tests, errors or problems, near either end of an output."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    edges = [*lines[:_EDGE], *lines[_EDGE:][-_EDGE:]]
+    lines = text.splitlines()
+    edges = lines if len(lines) <= 2 * _EDGE else [*lines[:_EDGE], *lines[-_EDGE:]]
     found = (line for line in reversed(edges) if _COUNTED.search(line[:_LONGEST_LINE].strip(" =-")))
     return " ".join(next(found, "").split()).strip(" =-")
 
@@ -389,10 +392,6 @@ def _ends(content: bytes, head: int, tail: int) -> str:
     first = content[:head].rpartition(b"\n")[0] or content[:head]
     last = content[-tail:].partition(b"\n")[2] or content[-tail:]
     return f"{first.decode('utf-8', 'ignore')}\n{last.decode('utf-8', 'ignore')}"
-
-
-def _reply(page: WorkPage) -> str:
-    return page.text if page.kind is Kind.RESPONSE else ""
 
 
 def _is_check(act: Act) -> bool:
