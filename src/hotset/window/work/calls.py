@@ -616,7 +616,7 @@ def _brief(arguments: Mapping[str, Any]) -> str:
     return " ".join(
         str(value)
         for value in arguments.values()
-        if isinstance(value, str | int) and len(str(value)) <= 60
+        if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= 60
     )
 
 

@@ -260,8 +260,7 @@ class _Reading:
         for act in self.acts:
             outcome = self._outcome(act)
             if outcome:
-                command = act.command or f"{act.tool} {act.target}".strip()
-                runs.setdefault(command, []).append((act, outcome))
+                runs.setdefault(_called(act), []).append((act, outcome))
         for command, outcomes in runs.items():
             yield ToolRun(
                 command,
@@ -298,7 +297,7 @@ class _Reading:
         return WorkError(
             failed.verdict.kind,
             failed.verdict.message,
-            failed.command or f"{failed.tool} {failed.target}".strip(),
+            _called(failed),
             mishap.resolved,
             mishap.by is not None,
             self.places[failed.place],
@@ -310,7 +309,7 @@ class _Reading:
                 continue
             own = prompt_words(page.text).text if page.kind is Kind.PROMPT else page.text
             for sentence in report_sentences(own):
-                if len(sentence) <= _SENTENCE_LENGTH and is_decision(sentence):
+                if _states(sentence) and is_decision(sentence):
                     yield sentence
 
 
@@ -347,6 +346,15 @@ _TALK = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\b\d+\b")
+
+
+def _states(sentence: str) -> bool:
+    """True if it is no question, no announcement and not too long for one statement."""
+    return (
+        len(sentence) <= _SENTENCE_LENGTH
+        and not sentence.endswith("?")
+        and not _TALK.match(sentence)
+    )
 
 
 def sentence_worth(sentence: str) -> float:
@@ -394,13 +402,17 @@ def _ends(content: bytes, head: int, tail: int) -> str:
     return f"{first.decode('utf-8', 'ignore')}\n{last.decode('utf-8', 'ignore')}"
 
 
+def _called(act: Act) -> str:
+    return act.command or f"{act.tool} {act.target}".strip()
+
+
 def _is_check(act: Act) -> bool:
     return act.doing is ActKind.CHECK
 
 
 def _open_error(mishap: Mishap) -> str:
     last = mishap.lately or mishap.failed
-    return f"`{mishap.failed.command or mishap.failed.tool}` fails with {last.verdict.kind}"
+    return f"`{_called(mishap.failed)}` fails with {last.verdict.kind}"
 
 
 def _next_prompt(following: Sequence[Line]) -> PromptWords | None:
