@@ -49,6 +49,11 @@ _SEALS = re.compile(
     r"|open a pr|create a pr|publish)\b",
     re.IGNORECASE,
 )
+_NEXT = re.compile(
+    r"(?:(?:ok(?:ay)?|great|good|nice|perfect|thanks?|fine|cool|all)[,.!: ]+)*"
+    r"(?:done\b(?! (?:yet|with it)\?)|next\b|moving on|let's move on|on to the next|now for )",
+    re.IGNORECASE,
+)
 _GAVE_UP = re.compile(
     r"\b(?:i (?:was|am|'m) (?:not able|unable)|i (?:couldn't|could not|can't|cannot)|unfortunately"
     r"|not possible|remains? (?:broken|failing|unresolved))\b",
@@ -187,6 +192,11 @@ _DECISION_SIGNS = (
 def has_sealed(text: str) -> bool:
     """True if the user has the work committed, merged or released."""
     return _SEALS.match(text) is not None
+
+
+def has_moved_on(text: str) -> bool:
+    """True if the user takes the work for done: has it committed, or names what is next."""
+    return has_sealed(text) or _NEXT.match(text) is not None
 
 
 def user_verdict(text: str) -> Ending | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hotset.nouns.memory import Ending
 from hotset.nouns.page import Kind
@@ -28,7 +29,7 @@ from hotset.window.work.calls import (
 from hotset.window.work.endings import (
     PlanItems,
     changed_files,
-    has_sealed,
+    has_moved_on,
     is_decision,
     plan_items,
     user_verdict,
@@ -162,9 +163,7 @@ def finished_work(lines: Sequence[Line]) -> list[tuple[int, int]]:
     """
     cuts = _cuts(lines)
     return [
-        (first, end)
-        for first, end in zip(cuts, [*cuts[1:], len(lines)], strict=True)
-        if end < len(lines) and is_finished(lines[first:end], lines[end:])
+        (first, end) for first, end in pairwise(cuts) if is_finished(lines[first:end], lines[end:])
     ]
 
 
@@ -431,7 +430,7 @@ def _is_settled_by(prompt: PromptWords, reading: _Reading) -> bool:
     if prompt.interrupted or prompt.summary:
         return False
     verdict = user_verdict(prompt.text)
-    if prompt.fresh or verdict is Ending.SUCCESS or has_sealed(prompt.text):
+    if prompt.fresh or verdict is Ending.SUCCESS or has_moved_on(prompt.text):
         return True
     reply = reading.last_reply()
     if verdict is Ending.PARTIAL or asks_back(reply) or not reply:
