@@ -13,11 +13,11 @@ from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
 from hotset.text.clip import clip
 from hotset.window.arguments import spoken
-from hotset.window.names import joined_within, names
+from hotset.window.names import names
 from hotset.window.preview import ContentOrigin, preview
 from hotset.window.step_sizes import steps
 from hotset.window.work.prompts import prompt_words
-from hotset.window.work.worklog import KeySentence, ToolRun, WorkSummary, key_sentences, read_work
+from hotset.window.work.worklog import KeySentence, key_sentences, read_work, work_lines
 
 MOST_TOKENS = 400
 """Length of a summary that a model writes."""
@@ -70,7 +70,7 @@ def next_stretch(
 ) -> Stretch | None:
     """The messages since the last stretch that was taken, if they have at least `every` steps."""
     since = next((at + 1 for at in range(len(links) - 1, -1, -1) if taken(links[at].chain)), 0)
-    lines = tuple(_line(link) for link in links[since:])
+    lines = tuple(line_of(link) for link in links[since:])
     count = sum(1 for _ in steps(lines))
     head = next((line.chain for line in reversed(lines) if not line.aside), ROOT)
     if count < every or head == ROOT:
@@ -152,7 +152,8 @@ def check_summary(text: str, source: str) -> str:
     return "\n".join(kept)
 
 
-def _line(link: Link) -> Line:
+def line_of(link: Link) -> Line:
+    """A message without its weight, for reading."""
     pieces = tuple(
         Piece(part.kind, part.content, 0, part.tool, part.call, part.media)
         for part in link.message.parts
@@ -199,10 +200,7 @@ def _stripped_text(piece: Piece) -> str:
 _NOTES_ROOM = 1200  # characters: some 300 tokens
 _PROMPT_ROOM, _LATEST_PROMPTS = 160, 2
 _LEAST_WORTH = 1.2  # no difference from 1 to 1.5 on the recorded session; below, small talk enters
-_CHANGED_ROOM = 260
 _SENTENCE_ROOM = 240
-_COMMAND_ROOM, _OUTCOME_ROOM, _RUNS = 70, 110, 4
-_OPEN_ROOM, _AFTER_ROOM = 200, 80
 
 
 def make_notes(stretch: Stretch) -> str:
@@ -212,7 +210,7 @@ def make_notes(stretch: Stretch) -> str:
     asked = [
         f"Asked: {clip(_one_line(text), _PROMPT_ROOM)}" for text in work.wanted[-_LATEST_PROMPTS:]
     ]
-    facts = [*_changed_files(work), *_runs(work), *_open_items(work)]
+    facts = work_lines(work)
     left = _NOTES_ROOM - sum(len(line) + 1 for line in (*asked, *facts))
     return "\n".join([*asked, *_choose_sentences(key_sentences(stretch.lines), left), *facts])
 
@@ -227,39 +225,6 @@ def _choose_sentences(sentences: Sequence[KeySentence], room: int) -> Iterator[s
         room -= len(text) + 3
         kept.append((at, text))
     return (f"- {text}" for _, text in sorted(kept))
-
-
-def _changed_files(work: WorkSummary) -> list[str]:
-    listed = joined_within([file.path for file in work.files], _CHANGED_ROOM)
-    return [f"Changed: {listed}"] if listed else []
-
-
-def _runs(work: WorkSummary) -> list[str]:
-    """Calls with a known outcome: those that failed first, each with what made it work."""
-    after = {error.command: error.resolved for error in work.errors if error.is_resolved}
-    worst = sorted(work.done, key=lambda run: not any(run.failed))[:_RUNS]
-    return [
-        f"Ran {clip(run.command, _COMMAND_ROOM)}: {_course(run, after.get(run.command, ()))}"
-        for run in work.done
-        if run in worst
-    ]
-
-
-def _course(run: ToolRun, after: Sequence[str]) -> str:
-    last = run.outcomes[-1]
-    first = next((text for text, bad in zip(run.outcomes, run.failed, strict=True) if bad), last)
-    done = clip(", ".join(after), _AFTER_ROOM)
-    return "".join(
-        (
-            clip(first, _OUTCOME_ROOM),
-            f"; then {done}" if done else "",
-            f"; finally: {clip(last, _OUTCOME_ROOM)}" if last != first else "",
-        )
-    )
-
-
-def _open_items(work: WorkSummary) -> list[str]:
-    return [f"Open: {clip('; '.join(work.open), _OPEN_ROOM)}"] if work.open else []
 
 
 def _one_line(text: str) -> str:

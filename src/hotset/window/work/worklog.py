@@ -15,10 +15,11 @@ from itertools import pairwise
 from hotset.nouns.memory import Ending
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Piece
+from hotset.text.clip import clip
 from hotset.text.sentences import report_sentences, without_fences
 from hotset.text.terms import topic_words
 from hotset.text.words import once
-from hotset.window.names import names
+from hotset.window.names import joined_within, names
 from hotset.window.work.calls import (
     Act,
     ActKind,
@@ -489,3 +490,43 @@ def _answered(lines: Sequence[Line], at: int) -> int:
     while end < len(lines) and lines[end].answers:
         end += 1
     return end
+
+
+_CHANGED_ROOM, _OPEN_ROOM, _DECIDED_ROOM, _AFTER_ROOM = 260, 200, 160, 80
+_COMMAND_ROOM, _OUTCOME_ROOM, _RUNS = 70, 110, 4
+
+
+def work_lines(work: WorkSummary) -> list[str]:
+    """The changed files, commands with what made them work, decisions and open items, a line
+    each."""
+    changed = joined_within([file.path for file in work.files], _CHANGED_ROOM)
+    return [
+        *([f"Changed: {changed}"] if changed else ()),
+        *_run_lines(work),
+        *(f"Decided: {clip(text, _DECIDED_ROOM)}" for text in work.decisions[-1:]),
+        *([f"Open: {clip('; '.join(work.open), _OPEN_ROOM)}"] if work.open else ()),
+    ]
+
+
+def _run_lines(work: WorkSummary) -> list[str]:
+    """Calls with a known outcome: those that failed first, each with what made it work."""
+    after = {error.command: error.resolved for error in work.errors if error.is_resolved}
+    worst = sorted(work.done, key=lambda run: not any(run.failed))[:_RUNS]
+    return [
+        f"Ran {clip(run.command, _COMMAND_ROOM)}: {_course(run, after.get(run.command, ()))}"
+        for run in work.done
+        if run in worst
+    ]
+
+
+def _course(run: ToolRun, after: Sequence[str]) -> str:
+    last = run.outcomes[-1]
+    first = next((text for text, bad in zip(run.outcomes, run.failed, strict=True) if bad), last)
+    done = clip(", ".join(after), _AFTER_ROOM)
+    return "".join(
+        (
+            clip(first, _OUTCOME_ROOM),
+            f"; then {done}" if done else "",
+            f"; finally: {clip(last, _OUTCOME_ROOM)}" if last != first else "",
+        )
+    )
