@@ -147,6 +147,39 @@ def test_the_data_folder_can_be_named(config, tmp_path):
     assert config(environ={"HOTSET_DATA": str(tmp_path / "there")}).folder == tmp_path / "there"
 
 
+@pytest.mark.row("V5")
+def test_a_kind_of_agent_of_the_user_s_own_has_its_base_s_knobs_but_for_those_it_sets(config):
+    found = config(
+        "[window]\nkeep = 8\nsaid = 100\n"
+        "[profiles.reviewer]\nbase = 'academic'\nkeep = 6\nprefetch.hints = 1\n"
+        "[profiles.second]\nbase = 'reviewer'\nmost = 9\n"
+    )
+
+    reviewer, second = found.knobs_for("reviewer"), found.knobs_for("second")
+
+    assert (reviewer.policy, reviewer.keep, reviewer.said) == ("topic", 6, 100)
+    assert reviewer.prefetch.hints == 1
+    assert (second.policy, second.keep, second.most) == ("topic", 6, 9)
+    assert found.knobs_for("somebody").keep == 8
+    assert {"reviewer", "second", "academic"} <= set(found.profiles)
+    assert config("[profiles.mine]\nkeep = 7", profile="mine").knobs_for("claude-cli").keep == 7
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("[profiles.mine]\nbase = 'none'", r"base of \[profiles.mine\].* must be one of default"),
+        ("[profiles.mine]\nkep = 6", "keep"),
+        ("[profiles.mine]\nkeep = 0", "keep of .*profiles.mine.* must be"),
+        ("[profiles]\nmine = 6", "must be a table of knobs"),
+        ("[profiles.'a b']\nkeep = 6", "must be a table of knobs"),
+    ],
+)
+def test_a_profile_that_cannot_hold_is_refused_with_its_place(config, file, message):
+    with pytest.raises(BadConfig, match=message):
+        config(file)
+
+
 def test_the_window_s_switches_come_from_flags_environment_or_file(config):
     file = '[window]\noff = true\ninject = false\nbudget = 50000\nprofile = "lean"'
     env = {

@@ -52,6 +52,7 @@ TOOLS = "tools"
 MEMORY = "memory"
 """The folder of what is derived from its memories, in its data folder."""
 
+_AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,39}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _LEAST_BUDGET = 1000  # tokens; an agent's system text and tools alone take more
 _SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
@@ -156,6 +157,8 @@ class Config:
     """The profile of every agent; empty gives each the profile of its own kind."""
     own_knobs: Mapping[str, Any] = field(default_factory=dict)
     """Knobs of the user's file, by dotted name; they override any profile."""
+    own_profiles: Mapping[str, Knobs] = field(default_factory=dict)
+    """Profiles of the user's file, by the name of the kind of agent that they are for."""
     own_alerts: Mapping[str, float] = field(default_factory=dict)
     """Thresholds of the user's file."""
     knobs: Knobs | None = None
@@ -204,7 +207,16 @@ class Config:
         """The knobs for an agent, by its name: kinds of agents are profiles too."""
         if self.knobs is not None:
             return self.knobs
-        return PROFILES.get(self.profile or agent, PROFILES[DEFAULT_PROFILE]).turned(self.own_knobs)
+        name = self.profile or agent
+        if name not in self.own_profiles and name not in PROFILES:
+            name = DEFAULT_PROFILE
+        own = self.own_profiles.get(name)
+        return PROFILES[name].turned(self.own_knobs) if own is None else own
+
+    @property
+    def profiles(self) -> Mapping[str, Knobs]:
+        """The knobs of every profile, those of the user's file included."""
+        return {name: self.knobs_for(name) for name in (*PROFILES, *self.own_profiles)}
 
 
 def load(
@@ -242,11 +254,14 @@ def load(
     }
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
-    named_profile = _profile(chosen.profile, origins["profile"])
-    shares_table = "knobs" if tables["knobs"].keys() & {"low", "high"} else "window"
-    _check_shares(
-        PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs), f"[{shares_table}] in {path}"
-    )
+    own_profiles = _own_profiles(_table(file, "profiles", path), own_knobs, path)
+    named_profile = _profile(chosen.profile, origins["profile"], own_profiles)
+    if named_profile not in own_profiles:
+        shares_table = "knobs" if tables["knobs"].keys() & {"low", "high"} else "window"
+        _check_shares(
+            PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs),
+            f"[{shares_table}] in {path}",
+        )
     for name in ("summary", "search"):
         _check_names(name, tables[name], path)
     patience = chosen.patience  # values of the file are taken as they are
@@ -280,6 +295,7 @@ def load(
         budget=budget_of(chosen.budget, origins["budget"]),
         profile=named_profile,
         own_knobs=own_knobs,
+        own_profiles=own_profiles,
         own_alerts=_alerts(tables["alerts"], f"[alerts] in {path}"),
         summary=_summarising(chosen, env.get("HOTSET_SUMMARY_KEY", ""), urls, origins),
         search=chosen.search,
@@ -673,10 +689,30 @@ def budget_of(value: object, origin: str) -> int:
     return tokens
 
 
-def _profile(value: object, origin: str) -> str:
-    if not isinstance(value, str) or (value and value not in PROFILES):
-        raise BadConfig(f"profile ({origin}) must be one of {', '.join(PROFILES)}, not {value!r}")
+def _profile(value: object, origin: str, own: Iterable[str] = ()) -> str:
+    known = (*PROFILES, *own)
+    if not isinstance(value, str) or (value and value not in known):
+        raise BadConfig(f"profile ({origin}) must be one of {', '.join(known)}, not {value!r}")
     return value
+
+
+def _own_profiles(
+    tables: Mapping[str, Any], own_knobs: Mapping[str, Any], path: Path
+) -> dict[str, Knobs]:
+    """The profiles of the file: `[profiles.NAME]` with knobs, and `base`, the profile whose other
+    knobs it has. They override `[window]`."""
+    made: dict[str, Knobs] = {}
+    for name, table in tables.items():
+        origin = f"[profiles.{name}] in {path}"
+        if not _AGENT_NAME.fullmatch(name) or not isinstance(table, dict):
+            raise BadConfig(
+                f"{origin} must be a table of knobs, and its name of small letters, digits, - and _"
+            )
+        base = _profile(table.get("base", DEFAULT_PROFILE), f"base of {origin}", made)
+        below = made[base] if base in made else PROFILES[base].turned(own_knobs)
+        made[name] = below.turned(_values(Knobs, table, origin, beside=("base",)))
+        _check_shares(made[name], origin)
+    return made
 
 
 def _url(name: str, value: str, origin: str) -> str:

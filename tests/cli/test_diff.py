@@ -292,6 +292,27 @@ def test_a_checkpoint_is_told_once_for_each_mark_of_a_session(desk: Desk, play):
 
 
 @pytest.mark.row("V5")
+def test_checkpoints_are_listed_with_what_is_needed_to_go_back_and_are_found_by_a_search(
+    desk: Desk, play
+):
+    play(12, knobs=Knobs(limit=Limit(0, 0), limits={}, early=False, echo=False), budget=40_000)
+
+    listed = desk.run("checkpoints", "--json").json()
+
+    assert [each["checkpoint"]["mark"] for each in listed] == [50, 25]  # the newest first
+    page, turn = listed[0]["checkpoint"]["page"], listed[0]["checkpoint"]["turn"]
+    text = listed[0]["text"]
+    assert text.startswith("Checkpoint of session ")
+    assert "Wanted: " in text
+    assert f"get_turn_range(1, {turn})" in text
+    assert desk.run("recall", page).out == text
+    table = desk.run("checkpoints", "last")
+    assert (table.code, "50 %" in table.out, page in table.out) == (0, True, True)
+    found = desk.run("search", "checkpoint of session", "--json").json()
+    assert page in json.dumps(found)
+
+
+@pytest.mark.row("V5")
 @pytest.mark.parametrize(("agent", "form"), [("Lean", "excerpt"), ("engineer", None), ("", None)])
 def test_the_header_that_names_an_agent_gives_it_the_knobs_of_its_kind(
     desk: Desk, play, agent: str, form: str | None

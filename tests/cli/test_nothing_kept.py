@@ -21,6 +21,7 @@ LISTS: dict[str, tuple[Any, str]] = {
     # The JSON of an empty list, as far as it is told here, and what to do.
     "sessions": ([], "hotset wrap AGENT"),
     "sessions --agent codex": ([], "hotset wrap AGENT"),
+    "checkpoints": ([], "hotset sessions"),
     "savings": ({"sessions": [], "uncounted": 0}, "hotset wrap"),
     "search anything": ([], "hotset index"),
     "memory list": ([], "hotset memory add TEXT"),

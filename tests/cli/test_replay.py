@@ -324,6 +324,16 @@ def test_a_knob_that_cannot_be_set_is_refused_with_what_is_allowed(
     assert says in " ".join(ran.err.split())
 
 
+@pytest.mark.row("V5")
+def test_a_profile_of_the_user_s_own_is_a_policy_to_replay(desk: Desk, session: str):
+    (desk.home / "config.toml").write_text("[profiles.reviewer]\nbase = 'lean'\nkeep = 6\n")
+
+    told = desk.run("replay", session, "--policy", "reviewer", "--policy", "lean", "--json").json()
+
+    assert list(told["policies"]) == ["reviewer", "lean"]
+    assert told["policies"]["reviewer"] != told["policies"]["lean"]
+
+
 def test_knobs_are_set_for_policies_of_ours_only(desk: Desk, session: str):
     ran = desk.run("replay", session, "--policy", "full", "--set", "keep=8")
 

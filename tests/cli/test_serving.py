@@ -112,6 +112,17 @@ def test_wrap_uses_the_proxy_that_serves_already_and_leaves_it_serving(served: S
 
 
 @pytest.mark.slow
+@pytest.mark.row("V5")
+def test_wrap_names_the_kind_of_its_agent(desk: Desk, to_upstream):
+    ran = desk.run("wrap", "--agent", "academic", *python(ASK), env=to_upstream)
+
+    assert ran.code == 7  # what the agent ends with
+    (kept,) = desk.run("sessions", "--json").json()
+    assert kept["session"]["agent"] == "academic"
+    refused = desk.run("wrap", "--agent", "acedemic", *python(ASK), env=to_upstream)
+    assert (refused.code, "one of default, lean, librarian" in refused.err) == (2, True)
+
+
 def test_wrap_says_what_it_set_without_the_token(desk: Desk, to_upstream):
     ran = desk.run("wrap", *python("pass"), env=to_upstream)
 

@@ -37,6 +37,10 @@ class Talk:
     def user(self, text: str) -> Talk:
         return self.add(Role.USER, piece(Kind.PROMPT, text))
 
+    def say(self, text: str) -> Talk:
+        """The model answers without a call."""
+        return self.add(Role.ASSISTANT, piece(Kind.RESPONSE, text))
+
     def step(
         self,
         result: str,

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 from msgspec import structs
 
-from hotset.nouns.knobs import NEVER, Knobs
+from hotset.nouns.knobs import NEVER, PROFILES, Knobs
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import WHOLE, Cause, Form, Line, PageTable, SentRequest, Shown, Spot
 from hotset.window.plan import plan
@@ -90,19 +90,57 @@ def test_a_window_that_would_overflow_says_so():
 
 
 @pytest.mark.parametrize(
-    ("policy", "longest"), [("recency", 5), ("use", 1), ("size", 4), ("topic", 2), ("task", 5)]
+    ("policy", "longest"), [("recency", 5), ("use", 1), ("size", 4), ("task", 5)]
 )
 def test_a_policy_says_which_of_the_older_steps_stays_longest(policy, longest):
-    """Of six: the second was used again, the third shares names with the latest, the fifth is
-    small."""
+    """Of six: the second was used again, the fifth is small."""
     talk = Talk().user("Do it.")
     for n in range(6):
-        talk.step(code(8 if n == 4 else 40, f"part{n}"), path=f"src/step_{n}.py")
+        talk.step(code(16 if n == 4 else 40, f"part{n}"), path=f"src/step_{n}.py")
     talk.user("Now the rest.").step("ok").step("ok").step("ok", path="part1_7").step(
         "\n".join(f"part2_{n}" for n in range(30))
     )
 
     assert next(_staying(talk, policy)) == [longest]
+
+
+_WHOLE = {"keep": 2, "early": False, "echo": False, "limit": NEVER, "limits": {}}
+"""Nothing is shortened, so that only leaving makes room."""
+
+
+@pytest.mark.row("V5")
+def test_the_topics_that_are_not_the_current_one_leave_with_one_reference():
+    """Sixty steps about four things, of which the third goes on."""
+    talk = Talk().user("Do it.")
+    for n in range(60):
+        topic = n // 15
+        talk.step(code(12, f"topic{topic}"), path=f"src/topic{topic}/file_{n % 3}.py")
+    talk.step(code(12, "topic2"), path="src/topic2/file_1.py")
+    knobs = structs.replace(PROFILES["academic"], **_WHOLE, window=11_000)
+
+    made = plan(talk.lines, talk.table, (), knobs, moment())
+
+    assert [stub.turns for stub in made.stubs] == [(1, 30)]
+    assert made.tokens <= knobs.window * knobs.high * 0.75
+
+
+@pytest.mark.row("V5")
+def test_finished_work_leaves_as_one_piece_before_older_work_that_is_open():
+    talk = Talk().user("Look into the slow start of the server.")
+    for n in range(6):
+        talk.step(code(20, f"slow{n}"), path=f"src/slow_{n}.py")
+    talk.say("The server reads every plugin twice. Shall I change the loader?")
+    talk.user("First fix the parser bug in src/parser.py, please.")
+    for n in range(6):
+        talk.step(code(20, f"parser{n}"), path="src/parser.py", tool="edit_file")
+    talk.step("4 passed in 0.1s", tool="pytest", kind=Kind.TEST_RESULT)
+    talk.say("The parser is fixed, all tests pass.")
+    talk.user("Great, thanks. Now back to the slow start: change the loader.").step("ok").step("ok")
+    knobs = structs.replace(PROFILES["architect"], **_WHOLE, window=5_000, high=0.5, low=0.4)
+
+    made = plan(talk.lines, talk.table, (), knobs, moment())
+
+    assert [stub.turns for stub in made.stubs] == [(8, 15)]
 
 
 def _staying(talk: Talk, policy: str) -> Iterator[list[int]]:

@@ -63,9 +63,10 @@ def test_notes_tell_what_was_found_changed_and_run():
     assert "`dlv_7c1e0a94b2d84f6ea310` was sent twice, by two workers" in first
     assert "`ferrypost/backoff.py:40` drops the time zone of the date" in second
     assert "Changed: tests/test_worker.py, tests/test_backoff.py, ferrypost/store.py" in second
+    assert "Open: `run_tests tests/test_worker.py` fails with AssertionError" in second
     assert (
-        "run_tests tests/test_worker.py: 1 failed, 12 passed in 0.35s; finally: 13 passed in 1.21s"
-        in third
+        "run_tests tests/test_worker.py: 1 failed, 12 passed in 0.35s; then edited "
+        "ferrypost/store.py, edited ferrypost/worker.py; finally: 13 passed in 1.21s" in third
     )
     assert "What remains: a worker that is stopped hard" in fourth
     assert "Asked: No need. Please do the changelog" in fourth
@@ -78,9 +79,11 @@ def test_notes_say_nothing_that_does_not_stand_there(dialect):
         told = make_notes(stretch)
         assert 200 < len(told) <= 1200
         for line in told.splitlines():
-            for sentence in re.sub(r"^(?:- |Asked: |Changed: |Ran )", "", line).split(", "):
+            for sentence in re.sub(r"^(?:- |Asked: |Changed: |Ran |Open: `)", "", line).split(", "):
                 for piece in re.split(
-                    r"; finally: |: (?=\d+ (?:failed|passed))", sentence.rstrip("…")
+                    r"; (?:finally: |then edited |`)|^edited |: (?=\d+ (?:failed|passed))"
+                    r"|` fails with ",
+                    sentence.rstrip("…"),
                 ):
                     assert piece in said or piece.removeprefix("run_tests ") in said
 

@@ -218,9 +218,17 @@ def test_what_was_sent_whole_before_we_knew_it_stays_whole():
 def test_pinned_messages_stay_and_kinds_that_are_spared_leave_last():
     talk = Talk().user("Do it.")
     for n in range(12):
-        talk.step(f"result {n} " * 60, kind=Kind.PAPER if n < 2 else Kind.TOOL_RESULT)
+        talk.step(f"result {n} " * 240, kind=Kind.PAPER if n < 2 else Kind.TOOL_RESULT)
     pin = talk.lines[8].chain
-    knobs = Knobs(window=1500, low=0.5, keep=2, early=False, spared=frozenset({Kind.PAPER}))
+    knobs = Knobs(
+        window=6000,
+        low=0.5,
+        keep=2,
+        early=False,
+        spared=frozenset({Kind.PAPER}),
+        limit=NEVER,
+        limits={},
+    )
 
     made = _planned(talk, knobs, pinned=frozenset({pin}))
 

@@ -21,7 +21,7 @@ _CHARS_PER_TOKEN = 4
 _CROWDED = 0.25
 """Of the window, for steps: with less, it is crowded."""
 
-_SHORTEST = 400
+_SHORTEST = 250
 """Characters of a result, however crowded the window is."""
 
 _LEAST_SHARE = 0.15

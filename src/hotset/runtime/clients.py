@@ -33,7 +33,8 @@ _CLAUDE_SESSION, _CLAUDE_AGENT = b"x-claude-code-session-id", b"x-claude-code-ag
 _CLAUDE_PARENT_AGENT = b"x-claude-code-parent-agent-id"
 _CODEX_PARENT, _CODEX_THREAD = b"x-codex-parent-thread-id", b"thread-id"
 _OURS = b"x-hotset-session"
-_AGENT_HEADER = b"x-hotset-agent"
+AGENT_HEADER = b"x-hotset-agent"
+"""Names the agent, and with it its kind: the profile of that name."""
 _LONGEST = 200
 
 
@@ -84,7 +85,7 @@ def agent(headers: Headers) -> str:
     """The agent's name: from our header, or the first product of the user agent (`claude-cli/2.1
     (cli)` is claude-cli)."""
     name = (
-        header(headers, _AGENT_HEADER).strip()
+        header(headers, AGENT_HEADER).strip()
         or header(headers, b"user-agent").split("/")[0].strip()
     )
     return name[:_LONGEST].lower() or "unknown"

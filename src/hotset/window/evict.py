@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from typing import NamedTuple
 
 from hotset.nouns.knobs import Knobs, PolicyName
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Cause
 from hotset.window.arguments import spoken
 from hotset.window.birth import rebirths
+from hotset.window.clusters import Cluster, finished_clusters, topic_clusters
 from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
 from hotset.window.names import names_of
-from hotset.window.step_sizes import Step, WeighedConversation, is_prompt
+from hotset.window.step_sizes import Step, WeighedConversation
 
 _LOGGED = 90
 """Tokens of one step's log, about: 70 to 150 on recorded sessions."""
@@ -31,11 +32,18 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
     may = [step for step in resident if _may_leave(weighed, step, knobs, moment)]
     if not (overflow or crowded or _pays(weighed, may, knobs, moment)):  # not even all of them pay
         return Departure()
-    leaving = _leaving(weighed, resident, may, knobs, moment)
+    ranked = _rank_clusters(weighed, may, knobs, moment)
+    goal = _goal(weighed, resident, knobs, moment)
+    leaving = _leaving(weighed, ranked, goal)
     if not (overflow or crowded or _pays(weighed, leaving, knobs, moment)):
         return Departure()
     early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
-    departure = leave(weighed, leaving, knobs, moment, Cause.OVERFLOW if overflow else early)
+    cause = Cause.OVERFLOW if overflow else early
+    departure = leave(weighed, leaving, knobs, moment, cause)
+    if 0 < len(leaving) < len(may):  # a kind's share is net of the logs that stay
+        logged = sum(row.tokens for row in departure.rows) / len(leaving)
+        leaving = _leaving(weighed, ranked, goal, logged)
+        departure = leave(weighed, leaving, knobs, moment, cause)
     anew = rebirths(weighed.after(departure.rows), knobs, moment)
     departure.rows += (replace(row, cause=departure.cause) for row in anew if departure.cause)
     fold(departure, weighed, knobs, moment)
@@ -52,86 +60,131 @@ def _may_leave(weighed: WeighedConversation, step: Step, knobs: Knobs, moment: M
     )
 
 
-def _leaving(
-    weighed: WeighedConversation,
-    resident: Sequence[Step],
-    may: Sequence[Step],
-    knobs: Knobs,
-    moment: Moment,
-) -> list[Step]:
-    """The steps that leave, in conversation order: the highest scores are taken until the rest
-    fits."""
+class _Goal(NamedTuple):
+    """How much has to leave."""
+
+    tokens: float
+    """Of steps; nothing if none has to."""
+    steps: int
+    """How many steps at least."""
+
+
+def _goal(
+    weighed: WeighedConversation, resident: Sequence[Step], knobs: Knobs, moment: Moment
+) -> _Goal:
     held = sum(map(weighed.of, resident))
     free = knobs.window / moment.scale - moment.fixed - (weighed.total - held)
-    goal = min(knobs.low * max(0.0, free), knobs.rest or math.inf)
+    most = len(resident) - knobs.keep if knobs.most else 0
+    stays = min(knobs.low * max(0.0, free), knobs.rest or math.inf)
+    return _Goal(held - stays, most)
+
+
+def _leaving(
+    weighed: WeighedConversation, ranked: Sequence[Cluster], goal: _Goal, logged: float = 0.0
+) -> list[Step]:
+    """The steps that leave, in conversation order: the highest scores are taken until the rest
+    fits, with `logged` tokens for the log of each that left."""
     leaving: list[Step] = []
-    for step in _rank_steps(weighed, may, knobs, moment):
-        if held <= goal and not (knobs.most and len(resident) - len(leaving) > knobs.keep):
+    gone = 0.0
+    for cluster in ranked:
+        if gone >= goal.tokens and len(leaving) >= goal.steps:
             break
-        leaving.append(step)
-        held -= weighed.of(step)
+        leaving += cluster
+        gone += sum(max(0.0, weighed.of(step) - logged) for step in cluster)
     return sorted(leaving, key=lambda step: step.number)
 
 
-def _rank_steps(
+def _rank_clusters(
     weighed: WeighedConversation, may: Sequence[Step], knobs: Knobs, moment: Moment
-) -> Sequence[Step]:
-    """The steps in the order in which they leave. Steps with pages of a spared kind are last; among
-    equal scores the oldest is first."""
+) -> Sequence[Cluster]:
+    """The steps in the order in which they leave, grouped by what leaves together. Steps with pages
+    of a spared kind are last, unless their work is finished; among equal scores the oldest is
+    first."""
     if knobs.policy == "recency" and not knobs.spared:
-        return may
-    score, facts = POLICIES[knobs.policy], _facts_of_steps(weighed, knobs.forms.latest)
+        return [(step,) for step in may]
+    score, names = POLICIES[knobs.policy], _StepNames(weighed)
+    clusters: Sequence[Cluster] = ()
+    if knobs.policy == "topic":
+        spared = {step for step in may if not knobs.spared.isdisjoint(_kinds(weighed, (step,)))}
+        clusters = topic_clusters([step for step in may if step not in spared], names.inside)
+    elif knobs.policy == "task":
+        clusters = finished_clusters(weighed.lines, may)
+    together = {step.number for cluster in clusters for step in cluster}
+    single = [(step,) for step in may if step.number not in together]
+    facts = _facts_of_clusters(weighed, names, knobs.forms.latest)
+    finished = set(clusters) if knobs.policy == "task" else set()
 
-    def rank(step: Step) -> tuple[bool, float, int]:
+    def rank(cluster: Cluster) -> tuple[bool, float, int]:
         moment.check()
-        known = facts(step)
-        return bool(known.kinds & knobs.spared), -score(known), step.number
+        is_spared = not knobs.spared.isdisjoint(_kinds(weighed, cluster))
+        known = facts(cluster, finished=cluster in finished)
+        return is_spared and not known.finished, -score(known), cluster[0].number
 
-    return sorted(may, key=rank)
+    return sorted((*clusters, *single), key=rank)
 
 
-def _facts_of_steps(weighed: WeighedConversation, now_doing: int) -> Callable[[Step], StepFacts]:
-    """A function for a step's facts, computed once per step; the latest `now_doing` steps define
+class _StepNames:
+    """The names in each step, read once."""
+
+    def __init__(self, weighed: WeighedConversation) -> None:
+        self._weighed = weighed
+        self._inside: dict[int, frozenset[str]] = {}
+        self._called: dict[int, frozenset[str]] = {}
+
+    def inside(self, step: Step) -> frozenset[str]:
+        if step.number not in self._inside:
+            lines = self._weighed.inside(step)
+            self._inside[step.number] = frozenset().union(
+                *(names_of(piece.content) for line in lines for piece in line.pieces)
+            )
+        return self._inside[step.number]
+
+    def called(self, step: Step) -> frozenset[str]:
+        """Those in the arguments of its calls."""
+        if step.number not in self._called:
+            pieces = (
+                piece
+                for line in self._weighed.inside(step)
+                for piece in line.pieces
+                if piece.kind.family is Kind.TOOL_CALL
+            )
+            self._called[step.number] = frozenset().union(
+                *(names_of(spoken(piece.content).encode("utf-8", "replace")) for piece in pieces)
+            )
+        return self._called[step.number]
+
+
+def _kinds(weighed: WeighedConversation, cluster: Cluster) -> frozenset[Kind]:
+    lines = (line for step in cluster for line in weighed.inside(step))
+    return frozenset(piece.kind for line in lines for piece in line.pieces)
+
+
+def _facts_of_clusters(
+    weighed: WeighedConversation, names: _StepNames, now_doing: int
+) -> Callable[..., StepFacts]:
+    """A function for the facts of steps that leave together; the latest `now_doing` steps define
     the current topic."""
-
-    @cache
-    def names_in(step: Step) -> frozenset[str]:
-        return frozenset().union(
-            *(names_of(piece.content) for line in weighed.inside(step) for piece in line.pieces)
-        )
-
-    @cache
-    def names_called(step: Step) -> frozenset[str]:
-        pieces = (
-            piece
-            for line in weighed.inside(step)
-            for piece in line.pieces
-            if piece.kind.family is Kind.TOOL_CALL
-        )
-        return frozenset().union(
-            *(names_of(spoken(piece.content).encode("utf-8", "replace")) for piece in pieces)
-        )
-
     latest = weighed.steps[-1].number
-    now = frozenset().union(*map(names_in, weighed.steps[-now_doing:]))
-    prompted = max(
-        (index for index, line in enumerate(weighed.lines) if is_prompt(line)), default=-1
-    )
+    now = frozenset().union(*map(names.inside, weighed.steps[-now_doing:]))
 
-    def facts(step: Step) -> StepFacts:
-        own = names_in(step)
-        later = weighed.steps[step.number :]
+    def facts(cluster: Cluster, *, finished: bool) -> StepFacts:
+        own = frozenset().union(*map(names.inside, cluster))
+        last = cluster[-1].number
         used = next(
-            (each.number for each in reversed(later) if not own.isdisjoint(names_called(each))),
-            step.number,
+            (
+                each.number
+                for each in reversed(weighed.steps[last:])
+                if not own.isdisjoint(names.called(each))
+            ),
+            last,
         )
+        fewer = min(len(own), len(now))
         return StepFacts(
-            age=latest - step.number,
-            tokens=weighed.of(step),
+            age=latest - cluster[0].number,
+            tokens=sum(map(weighed.of, cluster)),
             unused=latest - used,
-            finished=step.last < prompted,
-            strange=1 - len(own & now) / len(own) if own else 1.0,
-            kinds=frozenset(piece.kind for line in weighed.inside(step) for piece in line.pieces),
+            finished=finished,
+            strange=1 - len(own & now) / fewer if fewer else 1.0,
         )
 
     return facts
@@ -167,18 +220,17 @@ def _pays(
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """What the policies know about a step that may leave."""
+    """What the policies know about a step, or steps that leave together."""
 
     age: int
-    """Number of steps after it."""
+    """Number of steps after the first of them."""
     tokens: int
     unused: int
     """Steps since a call last copied something from it; its age if none did."""
     finished: bool
-    """The user has written since: its work is done or was given up."""
+    """It is a piece of finished work."""
     strange: float
     """Distance from the latest steps: 1 if they share no name, 0 if they share all."""
-    kinds: frozenset[Kind]
 
 
 Policy = Callable[[StepFacts], float]
@@ -200,12 +252,13 @@ def by_size(step: StepFacts) -> float:
 
 
 def by_topic(step: StepFacts) -> float:
-    """The least related to the current work first."""
-    return step.strange * 1e6 + step.age
+    """The topics that are not the current one first, then the oldest. In four grades: by its exact
+    distance every second step would leave, each with a reference of its own."""
+    return round(4 * step.strange) * 1e6 + step.age
 
 
 def by_task(step: StepFacts) -> float:
-    """Finished work first, then the oldest."""
+    """Finished work first, one piece after the other, then the oldest."""
     return step.finished * 1e6 + step.age
 
 

@@ -136,7 +136,7 @@ def squeeze(
     """
     after, room = weighed.after(departure.rows), moment.room(knobs)
     over = after.total - knobs.squeezed * room
-    if over <= 0:
+    if after.total <= _NEARLY_FULL * room or over <= 0:
         return
     logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None]
     over -= _shrink(departure, logs, over, moment, bare_reference)
@@ -277,6 +277,9 @@ def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) 
     )
     return page.tokens - tokens
 
+
+_NEARLY_FULL = 0.9
+"""Of the room: the next call would overflow."""
 
 _PAGE_READ = 60_000
 """Bytes read of one page."""

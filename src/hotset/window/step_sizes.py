@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from hotset.nouns.page import Chain, Kind, Role
+from hotset.nouns.page import Chain, Role
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot
 
 _SMALLEST_STUB = 60
@@ -219,8 +219,3 @@ def _hold_together(
                     step.number for step in (home, here) if step is not None and home is not here
                 )
     return [step._replace(sticky=True) if step.number in stay else step for step in found]
-
-
-def is_prompt(line: Line) -> bool:
-    """True if the line holds a user's text and no results."""
-    return any(piece.kind is Kind.PROMPT for piece in line.pieces) and not line.answers

@@ -12,13 +12,12 @@ from hotset.nouns.message import Part
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
 from hotset.text.clip import clip
-from hotset.text.sentences import report_sentences
 from hotset.window.arguments import spoken
-from hotset.window.names import joined_within, names
+from hotset.window.names import names
 from hotset.window.preview import ContentOrigin, preview
-from hotset.window.preview.content import tool_query
-from hotset.window.preview.trouble import is_trouble
 from hotset.window.step_sizes import steps
+from hotset.window.work.prompts import prompt_words
+from hotset.window.work.worklog import KeySentence, key_sentences, read_work, work_lines
 
 MOST_TOKENS = 400
 """Length of a summary that a model writes."""
@@ -71,7 +70,7 @@ def next_stretch(
 ) -> Stretch | None:
     """The messages since the last stretch that was taken, if they have at least `every` steps."""
     since = next((at + 1 for at in range(len(links) - 1, -1, -1) if taken(links[at].chain)), 0)
-    lines = tuple(_line(link) for link in links[since:])
+    lines = tuple(line_of(link) for link in links[since:])
     count = sum(1 for _ in steps(lines))
     head = next((line.chain for line in reversed(lines) if not line.aside), ROOT)
     if count < every or head == ROOT:
@@ -83,13 +82,13 @@ def next_stretch(
 
 
 def asked_in(parts: Iterable[Part | Piece]) -> str:
-    """The user's text in a message. Text inside a tag was added by the client."""
+    """The user's own words in a message."""
     texts = (
-        part.content.decode("utf-8", "replace").strip()
+        prompt_words(part.content.decode("utf-8", "replace")).text
         for part in parts
         if part.kind is Kind.PROMPT
     )
-    return "\n".join(text for text in texts if text and not text.startswith("<"))
+    return "\n".join(text for text in texts if text)
 
 
 def summaries_by_step(lines: Sequence[Line], summary_of: Callable[[Chain], str]) -> dict[int, str]:
@@ -153,7 +152,8 @@ def check_summary(text: str, source: str) -> str:
     return "\n".join(kept)
 
 
-def _line(link: Link) -> Line:
+def line_of(link: Link) -> Line:
+    """A message without its weight, for reading."""
     pieces = tuple(
         Piece(part.kind, part.content, 0, part.tool, part.call, part.media)
         for part in link.message.parts
@@ -198,205 +198,33 @@ def _stripped_text(piece: Piece) -> str:
 
 
 _NOTES_ROOM = 1200  # characters: some 300 tokens
-_SENTENCE_ROOM, _SHORTEST_SENTENCE = 240, 24
 _PROMPT_ROOM, _LATEST_PROMPTS = 160, 2
 _LEAST_WORTH = 1.2  # no difference from 1 to 1.5 on the recorded session; below, small talk enters
-_CHANGED_ROOM = 260
-_COMMAND_ROOM, _OUTCOME_ROOM, _RUNS = 70, 110, 4
-_EDGE = 20  # lines at either end of an output, where the outcome is reported
-_PAGE_READ = 200_000  # bytes read of one page
-
-_TELLING = re.compile(
-    r"\b(?:because|caus(?:e|es|ed)|reason|turns? "
-    r"out|found|problem|bug|issue|confirm(?:s|ed)?|explains?|means|decid\w+|instead"
-    r"|better|fix(?:es|ed)?|fails?|failed|wrong|missing|only|never|must|cannot|does not|did "
-    r"not|no longer|works?|passe?[sd]?"
-    r"|verified|left|remain\w*|open|todo|not yet|still)\b",
-    re.IGNORECASE,
-)
-_TALK = re.compile(
-    r"(?:now|next|first|then|let me|let['\u2019]s|I(?:['\u2019]ll| will| am going to| need "
-    r"to)|I(?:['\u2019]m| am) \w+ing"
-    r"|I (?:look|check|read|start|run|write))\b",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(r"\b\d+\b")
-
-_WRITES = re.compile(r"edit|write|replace|patch|create|insert|append|update", re.IGNORECASE)
-_PATCHED = re.compile(r"\*\*\* (?:Add|Update|Delete) File: (\S+)")
-_REDIRECTED = re.compile(r"(?<![-=0-9&>])>{1,2}\s*([\w./~-]*\w\.\w{1,8})\b")
-_COUNTED = re.compile(
-    r"\b\d+ "
-    r"(?:passed|failed|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:|^test "
-    r"result:|^Ran \d+"
-    r"|^All checks passed|^(?:ok|FAIL)\s",
-)
-_ENDED_BADLY = re.compile(
-    r"\b(?:exit(?:ed)?(?: with)?(?: status| code)?|return ?code)\b\W{0,3}[1-9]\d{0,2}\b",
-    re.IGNORECASE,
-)
-_FIRST_WORDS = re.compile(r"\W{0,3}(?:error|fatal|traceback|failed|exception)\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sentence:
-    """A sentence of the agent, with its place and worth."""
-
-    at: int
-    text: str
-    worth: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """The outcome of a call."""
-
-    text: str
-    badly: bool
+_SENTENCE_ROOM = 240
 
 
 def make_notes(stretch: Stretch) -> str:
-    """Prompts, findings, changed files and commands of a stretch, in its own words; may be
-    empty."""
-    calls = {piece.call: piece for piece in _pieces(stretch) if piece.kind.family is Kind.TOOL_CALL}
-    facts = [*_changed_files(stretch, calls), *_runs(stretch, calls)]
-    asked = _prompt_lines(stretch)
+    """Prompts, findings, changed files, commands with what made them work, and open items of a
+    stretch, in its own words; may be empty."""
+    work = read_work(stretch.lines)
+    asked = [
+        f"Asked: {clip(_one_line(text), _PROMPT_ROOM)}" for text in work.wanted[-_LATEST_PROMPTS:]
+    ]
+    facts = work_lines(work)
     left = _NOTES_ROOM - sum(len(line) + 1 for line in (*asked, *facts))
-    return "\n".join([*asked, *_choose_sentences(_sentences(stretch), left), *facts])
+    return "\n".join([*asked, *_choose_sentences(key_sentences(stretch.lines), left), *facts])
 
 
-def _prompt_lines(stretch: Stretch) -> list[str]:
-    prompts = [text for line in stretch.lines if (text := asked_in(line.pieces))]
-    return [f"Asked: {clip(_one_line(text), _PROMPT_ROOM)}" for text in prompts[-_LATEST_PROMPTS:]]
-
-
-def _choose_sentences(sentences: Sequence[_Sentence], room: int) -> Iterator[str]:
+def _choose_sentences(sentences: Sequence[KeySentence], room: int) -> Iterator[str]:
     """The sentences worth most, in their original order."""
-    kept: list[_Sentence] = []
-    for each in sorted(sentences, key=lambda each: (-each.worth, each.at)):
-        size = len(each.text) + 3
-        if each.worth <= _LEAST_WORTH or size > room:
+    kept: list[tuple[int, str]] = []
+    for at, each in sorted(enumerate(sentences), key=lambda each: (-each[1].worth, each[0])):
+        text = clip(each.text, _SENTENCE_ROOM)
+        if each.worth <= _LEAST_WORTH or len(text) + 3 > room:
             continue
-        room -= size
-        kept.append(each)
-    return (f"- {each.text}" for each in sorted(kept, key=lambda each: each.at))
-
-
-def _sentences(stretch: Stretch) -> list[_Sentence]:
-    replies = [
-        piece for piece in _pieces(stretch) if piece.kind is Kind.RESPONSE and piece.content.strip()
-    ]
-    found: dict[str, _Sentence] = {}
-    for place, piece in enumerate(replies):
-        late = (place + 1) / len(replies)  # later findings correct earlier ones
-        for text in _split(_text_read(piece)):
-            found.setdefault(text, _Sentence(len(found), text, _worth(text) + late))
-    return list(found.values())
-
-
-def _split(text: str) -> Iterator[str]:
-    for sentence in report_sentences(text):
-        if len(sentence) >= _SHORTEST_SENTENCE and not sentence.endswith((":", "?")):
-            yield clip(sentence, _SENTENCE_ROOM)
-
-
-def _worth(sentence: str) -> float:
-    """Score of a sentence: high for causes, findings and outcomes with names and numbers, low for
-    plans."""
-    coined = len(set(names(sentence)))
-    telling = len({word.lower() for word in _TELLING.findall(sentence)})
-    worth = (
-        1.5 * min(2, telling)
-        + min(3, coined)
-        + 0.5 * bool(_NUMBER.search(sentence))
-        - len(sentence) / _SENTENCE_ROOM
-    )
-    return worth - 2.5 if _TALK.match(sentence) else worth
-
-
-def _changed_files(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
-    paths: dict[str, None] = {}
-    for line in stretch.lines:
-        for piece in line.pieces if line.answers else ():
-            call = calls.get(piece.call)
-            if call is not None and piece.kind is not Kind.FILE and not _outcome(piece).badly:
-                paths.update(dict.fromkeys(_written_paths(call)))
-    listed = joined_within(paths, _CHANGED_ROOM)
-    return [f"Changed: {listed}"] if listed else []
-
-
-def _written_paths(call: Piece) -> Iterator[str]:
-    if call.kind is Kind.PLAN:
-        return
-    wanted = tool_query(ContentOrigin(call.kind, call.tool, call.content))
-    text = spoken(call.content)
-    yield from _PATCHED.findall(text)
-    if wanted.command:
-        yield from _REDIRECTED.findall(wanted.command)
-    elif _WRITES.search(call.tool):
-        yield from wanted.paths
-
-
-def _runs(stretch: Stretch, calls: dict[str, Piece]) -> list[str]:
-    """Calls with a known outcome: failures first, and the outcome of each."""
-    runs: dict[str, list[_Outcome]] = {}
-    for line in stretch.lines:
-        for piece in line.pieces if line.answers else ():
-            call, went = calls.get(piece.call), _outcome(piece)
-            if call is not None and went.text:
-                runs.setdefault(_command(call), []).append(went)
-    worst = sorted(runs.items(), key=lambda run: not any(went.badly for went in run[1]))[:_RUNS]
-    chosen = [command for command, _ in worst]
-    return [
-        f"Ran {command}: {_course(outcomes)}"
-        for command, outcomes in runs.items()
-        if command in chosen
-    ]
-
-
-def _command(call: Piece) -> str:
-    wanted = tool_query(ContentOrigin(call.kind, call.tool, call.content))
-    command = _one_line(wanted.command) or f"{call.tool} {_one_line(spoken(call.content))}".strip()
-    return clip(command, _COMMAND_ROOM)
-
-
-def _course(outcomes: Sequence[_Outcome]) -> str:
-    last = outcomes[-1]
-    first = next((went for went in outcomes if went.badly), last)
-    if first == last:
-        return last.text
-    return f"{first.text}; finally: {last.text}"
-
-
-def _outcome(piece: Piece) -> _Outcome:
-    """The outcome that a result reports; a file that was read reports none, whatever it holds."""
-    if (
-        piece.kind in (Kind.FILE, Kind.WEB_FETCH, Kind.PAPER, Kind.IMAGE)
-        or piece.kind.family is not Kind.TOOL_RESULT
-    ):
-        return _Outcome("", badly=False)
-    lines = [line for line in _text_read(piece).splitlines() if line.strip()]
-    edges = [*lines[:_EDGE], *lines[_EDGE:][-_EDGE:]]
-    badly = bool(edges) and (
-        bool(_FIRST_WORDS.match(edges[0]))
-        or any(_ENDED_BADLY.search(line[:_SENTENCE_ROOM]) for line in edges)
-    )
-    counted = next((line for line in reversed(edges) if _COUNTED.search(line.strip(" =-"))), "")
-    trouble = (
-        next((line for line in reversed(lines[-4 * _EDGE :]) if is_trouble(line)), edges[-1])
-        if badly
-        else ""
-    )
-    return _Outcome(clip(_one_line(counted or trouble).strip(" =-"), _OUTCOME_ROOM), badly)
-
-
-def _pieces(stretch: Stretch) -> Iterator[Piece]:
-    for line in stretch.lines:
-        yield from line.pieces
-
-
-def _text_read(piece: Piece) -> str:
-    return piece.content[:_PAGE_READ].decode("utf-8", "replace")
+        room -= len(text) + 3
+        kept.append((at, text))
+    return (f"- {text}" for _, text in sorted(kept))
 
 
 def _one_line(text: str) -> str:

@@ -26,19 +26,19 @@ from hotset.nouns.memory import (
 from hotset.nouns.page import Kind, SessionId
 from hotset.nouns.turn import Event
 from hotset.sources.memory.economics import LOADED
-from hotset.sources.memory.encode.calls import Act, ActKind, acts
 from hotset.sources.memory.encode.procedures import (
-    error_key,
     general,
     in_project,
     parts_of,
     work_root,
 )
-from hotset.sources.memory.encode.session import Material, Utterance
-from hotset.sources.memory.encode.speakers import prompt_words
+from hotset.sources.memory.encode.session import Material, Utterance, acts_of
 from hotset.sources.memory.kinds import KINDS
 from hotset.text.characters import squeeze
 from hotset.window.names import names
+from hotset.window.work.calls import Act, ActKind
+from hotset.window.work.mishaps import error_key
+from hotset.window.work.prompts import prompt_words
 
 HEEDED = "Heeded"
 """The event that says why a memory was counted: `{"memory": ..., "how": "helped", "why": ...}`."""
@@ -115,7 +115,7 @@ class _Conversation:
 
     def __init__(self, material: Material) -> None:
         self._line = material.line
-        self._acts = acts(material.line)
+        self._acts = acts_of(material.line)
         self._root = work_root(self._acts)
         self._before: dict[int, bytes] = {}
 

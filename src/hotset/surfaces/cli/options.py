@@ -110,7 +110,10 @@ def window_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--profile",
         metavar="NAME",
-        help=f"One for every agent: {', '.join(PROFILES)}. [default: by its own name]",
+        help=(
+            f"One for every agent: {', '.join(PROFILES)}, or your own, [profiles.NAME] in TOML. "
+            f"[default: by its own name]"
+        ),
     )
     @click.option(
         "--no-tools",

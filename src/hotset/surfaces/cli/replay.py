@@ -86,9 +86,9 @@ _ROOMY = 100
     "policies",
     metavar="NAME",
     multiple=True,
-    type=click.Choice([*ROSTER, _ALL]),
     help=(
-        f"Repeatable; `all` is all of: {', '.join(ROSTER)}. Default: {DEFAULT} and what others do."
+        f"Repeatable; `all` is all of: {', '.join(ROSTER)}; also a profile of your own, "
+        f"[profiles.NAME] in TOML. Default: {DEFAULT} and what others do."
     ),
 )
 @click.option(
@@ -151,9 +151,15 @@ def replay(
     OpenAI or Anthropic messages, SWE-agent trajectories, what `hotset export` writes; gzipped or
     not. Sessions of 16 calls or more that overflow the window count; all of them, where none does.
     """
-    ruling = Ruling(load().prices, provider or "", window or 0, ttl)
-    changed = _changed_knobs(policies, settings)
-    makers = _chosen_makers(policies, changed)
+    config = load()
+    ruling = Ruling(config.prices, provider or "", window or 0, ttl)
+    roster = {**ROSTER, **{name: ours(knobs) for name, knobs in config.own_profiles.items()}}
+    for name in policies:
+        if name not in roster and name != _ALL:
+            raise click.UsageError(f"--policy {name}: it must be one of {', '.join(roster)}, all")
+    known = {**KNOBS, **config.own_profiles}
+    changed = _changed_knobs(policies, settings, known)
+    makers = _chosen_makers(policies, changed, roster)
     with counting("reading", None, quiet=quiet) as counter:
         notes: list[str] = []
         sets = gather(counter.over(_sessions(paths, notes)), ruling, everything=everything)
@@ -162,7 +168,7 @@ def replay(
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
         reports = [replayed(each, makers, ruling, time.perf_counter, counter.step) for each in sets]
-    reports = [replace(each, knobs=_knob_differences(changed)) for each in reports]
+    reports = [replace(each, knobs=_knob_differences(changed, known)) for each in reports]
     if as_json:
         emit_json(reports[0] if len(reports) == 1 else reports)
         return
@@ -177,12 +183,14 @@ def _names(policies: Sequence[str]) -> Sequence[str]:
     return tuple(ROSTER) if _ALL in policies else policies or USUAL
 
 
-def _changed_knobs(policies: Sequence[str], settings: Sequence[str]) -> dict[str, Knobs]:
+def _changed_knobs(
+    policies: Sequence[str], settings: Sequence[str], known: Mapping[str, Knobs]
+) -> dict[str, Knobs]:
     """The knobs of each chosen policy of ours with these settings, by its name; empty without
     settings."""
     values = parse_knobs(settings, "--set")
     changed = (
-        {name: KNOBS[name].turned(values) for name in _names(policies) if name in KNOBS}
+        {name: known[name].turned(values) for name in _names(policies) if name in known}
         if values
         else {}
     )
@@ -193,17 +201,21 @@ def _changed_knobs(policies: Sequence[str], settings: Sequence[str]) -> dict[str
     return changed
 
 
-def _chosen_makers(policies: Sequence[str], changed: Mapping[str, Knobs]) -> dict[str, Maker]:
+def _chosen_makers(
+    policies: Sequence[str], changed: Mapping[str, Knobs], roster: Mapping[str, Maker]
+) -> dict[str, Maker]:
     makers: dict[str, Maker] = {}
     for name in _names(policies):
-        makers[name] = ROSTER[name]
+        makers[name] = roster[name]
         if name in changed:
             makers[name + _CHANGED] = ours(changed[name])
     return makers
 
 
-def _knob_differences(changed: Mapping[str, Knobs]) -> dict[str, dict[str, Any]]:
-    return {name + _CHANGED: knobs.changed(KNOBS[name]) for name, knobs in changed.items()}
+def _knob_differences(
+    changed: Mapping[str, Knobs], known: Mapping[str, Knobs]
+) -> dict[str, dict[str, Any]]:
+    return {name + _CHANGED: knobs.changed(known[name]) for name, knobs in changed.items()}
 
 
 def _sessions(paths: Sequence[Path], notes: list[str]) -> Iterator[RecordedSession]:

@@ -108,6 +108,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "sessions:sessions", "The sessions of this project, last used first."
         ),
         "show": CommandEntry("sessions:show", "One session, turn by turn."),
+        "checkpoints": CommandEntry(
+            "checkpoints:checkpoints", "Where sessions stood as they filled the window."
+        ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
         "plan": CommandEntry("diff:plan", "One turn: what was decided, offered and left out."),

@@ -68,6 +68,12 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
     is_flag=True,
     help="Print the environment as export lines; run nothing.",
 )
+@click.option(
+    "--agent",
+    metavar="KIND",
+    default="",
+    help="The kind of this agent: a profile of hotset or of your own, [profiles.KIND] in TOML.",
+)
 @click.argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]..."
 )
@@ -77,6 +83,7 @@ def wrap(
     switches: WindowOptions,
     indexing: IndexOptions,
     print_only: bool,
+    agent: str,
     command: tuple[str, ...],
 ) -> int:
     """Run an agent through the proxy, starting one if none serves this project.
@@ -91,9 +98,11 @@ def wrap(
             f"environment (HOTSET_OPENAI_URL, ...)"
         )
     config = chosen.config(switches)
+    if agent and agent not in config.profiles:
+        raise click.UsageError(f"--agent must be one of {', '.join(config.profiles)}")
     found = running_proxy(config)
     if print_only:
-        return _print_environment(config, command, found)
+        return _print_environment(config, command, found, agent)
     if shutil.which(command[0]) is None:
         say(f"hotset: there is no command {command[0]}; check the name, or give its path")
         return _NO_SUCH_COMMAND
@@ -101,18 +110,20 @@ def wrap(
         offer_indexing(chosen, config, yes=indexing.yes)
     flags = [*chosen.flags(), *switches.flags(), *indexing.flags()]
     with ProxySupervisor(config, flags, found, lambda why: say(f"hotset: {why}")) as proxy:
-        code = _run_agent(chosen, config, command, proxy)
+        code = _run_agent(chosen, config, command, proxy, agent)
     return code or (FAILED if proxy.lost else OK)
 
 
-def _print_environment(config: Config, command: tuple[str, ...], found: Address | None) -> int:
+def _print_environment(
+    config: Config, command: tuple[str, ...], found: Address | None, agent: str
+) -> int:
     if found is None:
         say(
             "hotset: no proxy serves this project, and one started now would end at once; "
             "run: hotset up"
         )
         return FOUND
-    setup = set_up(command, found.root, os.environ, _hosts(config))
+    setup = set_up(command, found.root_for(agent), os.environ, _hosts(config))
     for name, value in setup.changed.items():
         emit(f"export {name}={shlex.quote(value)}")
     if setup.arguments:
@@ -121,9 +132,13 @@ def _print_environment(config: Config, command: tuple[str, ...], found: Address 
 
 
 def _run_agent(
-    chosen: ProjectOptions, config: Config, command: tuple[str, ...], proxy: ProxySupervisor
+    chosen: ProjectOptions,
+    config: Config,
+    command: tuple[str, ...],
+    proxy: ProxySupervisor,
+    agent: str,
 ) -> int:
-    root = proxy.address.root
+    root = proxy.address.root_for(agent)
     setup = set_up(command, root, os.environ, _hosts(config))
     if not chosen.quiet:
         _print_setup(setup, config, root)

@@ -45,6 +45,10 @@ class Address:
     def root(self) -> str:
         return f"http://{HOST}:{self.port}/{self.token}"
 
+    def root_for(self, agent: str) -> str:
+        """The base URL that also names the kind of agent which uses it."""
+        return f"{self.root}~{agent}" if agent else self.root
+
     @property
     def openai_base_url(self) -> str:
         return f"{self.root}/v1"

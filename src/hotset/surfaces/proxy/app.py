@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
+from hotset.runtime.clients import AGENT_HEADER
 from hotset.runtime.machine import Machine
 from hotset.runtime.reply_bytes import MOST
 from hotset.runtime.walk import pass_through, walk
@@ -30,6 +31,7 @@ _SLICE = 1 << 18
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
 _TOKEN_HEADER = b"x-hotset-token"
+_AGENT_MARK = b"~"  # no token has it
 _PLAIN = re.compile(r"[A-Za-z0-9/%:@!$&'()*+,;=\-._~]*")
 _FRIENDLY_FETCHES = (b"", b"none", b"same-origin")
 _CONVERSATIONS = {each.path: (each.provider, name) for name, each in DIALECTS.items()}
@@ -77,13 +79,16 @@ class Door:
         self._dialects = dialects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        admitted = self._guard.admit(encode_path(scope["raw_path"]), tuple(scope["headers"]))
+        given = encode_path(scope["raw_path"]), tuple(scope["headers"])
+        admitted = self._guard.admit(*given)
         if isinstance(admitted, Refusal):
             client = AsgiClient(send, _dialect_of(scope["path"], self._dialects), self._dialects)
             await client.refuse(admitted.status, admitted.message, ())
             return
         scope["path"], scope["raw_path"] = admitted, admitted.encode()
-        scope["headers"] = self._guard.without_token(tuple(scope["headers"]))
+        scope["headers"] = self._guard.with_agent(
+            self._guard.without_token(tuple(scope["headers"])), given
+        )
         scope["query_string"] = self._guard.query_without_token(scope["query_string"])
         # The proxy is not a route of the application: its calls need none of what routing does.
         inside = admitted == _OWN or admitted.startswith(f"{_OWN}/")
@@ -306,6 +311,18 @@ class Guard:
         cookie."""
         return tuple((name, value) for name, value in headers if not self._has_token(value))
 
+    def with_agent(self, headers: Headers, given: tuple[str, Headers]) -> Headers:
+        """The headers of a request, with the kind of agent that its token names: `TOKEN~reviewer`
+        in the path or in our header. A header that names the agent wins."""
+        path, before = given
+        words = [path.removeprefix("/").partition("/")[0].encode()]
+        words += [value for name, value in before if name.lower() == _TOKEN_HEADER]
+        named = (word.partition(_AGENT_MARK)[2] for word in words if self._is_token(word))
+        agent = next((name for name in named if name), b"")
+        if not agent or any(name.lower() == AGENT_HEADER for name, _ in headers):
+            return headers
+        return (*headers, (AGENT_HEADER, agent))
+
     def query_without_token(self, query: bytes) -> bytes:
         return (
             b"&".join(part for part in query.split(b"&") if not self._has_token(part))
@@ -317,7 +334,7 @@ class Guard:
         return self._token in text or (b"%" in text and self._token in unquote_to_bytes(text))
 
     def _is_token(self, given: bytes) -> bool:
-        return hmac.compare_digest(given, self._token)
+        return hmac.compare_digest(given.partition(_AGENT_MARK)[0], self._token)
 
 
 def encode_path(path: bytes) -> str:

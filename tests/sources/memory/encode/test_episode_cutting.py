@@ -7,7 +7,7 @@ from told_sessions import Told
 
 from hotset.nouns.memory import MemoryKind
 from hotset.sources.memory.encode.outcome import goal_of, title_of
-from hotset.sources.memory.encode.speakers import prompt_words
+from hotset.window.work.prompts import prompt_words
 
 FIRST = "Fix the crash of the invoice parser when a line has no amount."
 

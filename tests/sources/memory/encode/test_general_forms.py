@@ -7,7 +7,6 @@ from hypothesis import given, strategies as st
 
 from hotset.sources.memory.encode.procedures import (
     command_key,
-    error_key,
     general,
     in_project,
     is_file,
@@ -15,6 +14,7 @@ from hotset.sources.memory.encode.procedures import (
     project_of,
     root_of,
 )
+from hotset.window.work.mishaps import error_key
 
 ROOT = "/home/ada/shop"
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from told_sessions import PASSED, Told, fixed
 
 from hotset.nouns.memory import MemoryKind, Pitfall, Procedure, Relation, Standing
-from hotset.sources.memory.encode.calls import acts
-from hotset.sources.memory.encode.pitfalls import mishaps
+from hotset.sources.memory.encode.session import acts_of
+from hotset.window.work.mishaps import mishaps
 
 
 def pitfalls(told: Told) -> list[Pitfall]:
@@ -225,7 +225,7 @@ def test_a_check_on_more_settles_one_on_less_and_not_the_other_way_round():
         .runs("pytest -q tests/test_b.py", PASSED)
     )
     settled = [
-        [each.by is not None for each in mishaps(acts(told.material().line))]
+        [each.by is not None for each in mishaps(acts_of(told.material().line))]
         for told in (more, less)
     ]
     assert settled == [[True], [False]]

@@ -6,9 +6,9 @@ from __future__ import annotations
 from told_sessions import PASSED, Told
 
 from hotset.nouns.memory import MemoryKind
-from hotset.sources.memory.encode.calls import acts
 from hotset.sources.memory.encode.outcome import title_of, topics_of
-from hotset.sources.memory.encode.speakers import prompt_words
+from hotset.sources.memory.encode.session import acts_of
+from hotset.window.work.prompts import prompt_words
 
 
 def test_how_something_is_said_is_no_topic():
@@ -47,7 +47,7 @@ def test_quotation_marks_around_a_whole_prompt_are_the_clients():
 def test_a_method_a_range_and_a_media_type_are_no_files():
     command = "node app.js console.log(1) origin/main..HEAD.x application/vnd.api src/report.ts"
     told = Told().user("Look at it").runs(command, PASSED)
-    (act,) = acts(told.material().line)
+    (act,) = acts_of(told.material().line)
     assert act.files == ("app.js", "src/report.ts")
 
 

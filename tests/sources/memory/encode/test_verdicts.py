@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from told_sessions import Told
 
-from hotset.sources.memory.encode.calls import Act, ActKind, acts, result_verdict
 from hotset.sources.memory.encode.outcome import topics_of
+from hotset.sources.memory.encode.session import acts_of
+from hotset.window.work.calls import Act, ActKind, result_verdict
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_a_tool_that_refuses_says_so_at_its_beginning_and_a_file_about_errors_do
 
 
 def only(tool: str, arguments: dict[str, object]) -> Act:
-    (act,) = acts(Told().does(tool, arguments, "").material().line)
+    (act,) = acts_of(Told().does(tool, arguments, "").material().line)
     return act
 
 

@@ -27,30 +27,25 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import Kind, PageId, SessionId
 from hotset.sealing import seal
-from hotset.sources.memory.encode.calls import Act, ActKind, acts
 from hotset.sources.memory.encode.facts import FactMatch, agreed_in, facts_in, subject_of
 from hotset.sources.memory.encode.outcome import (
     Work,
     WorkEnd,
-    WorkOutcome,
-    changed_files,
     goal_of,
-    is_decision,
     left_by,
     own_reply,
-    phase_of,
     text_of,
     title_of,
     title_of_work,
     topics_of,
-    work_outcome,
 )
-from hotset.sources.memory.encode.pitfalls import Lesson, LessonContext, lesson, mishaps
+from hotset.sources.memory.encode.pitfalls import Lesson, LessonContext, lesson, trouble_of
 from hotset.sources.memory.encode.procedures import Recipe, recipes, work_root
 from hotset.sources.memory.encode.session import (
     GoalSpan,
     Material,
     Utterance,
+    acts_of,
     goal_spans,
     own_words,
 )
@@ -69,6 +64,15 @@ from hotset.text.sentences import sentences
 from hotset.text.terms import topic_words
 from hotset.text.words import once
 from hotset.tokens import count
+from hotset.window.work.calls import Act, ActKind
+from hotset.window.work.endings import (
+    WorkOutcome,
+    changed_files,
+    is_decision,
+    phase_of,
+    work_outcome,
+)
+from hotset.window.work.mishaps import mishaps
 
 _VOUCHED = frozenset({Trust.PERSON, Trust.OUTCOME})
 _CONFIDENCE = {Trust.PERSON: 0.9, Trust.OUTCOME: 0.8, Trust.AGENT: 0.5, Trust.OUTSIDE: 0.2}
@@ -201,7 +205,7 @@ class _Part:
         self._span = span
         self._line = line
         self._others = others
-        self._acts = acts(line, span.first)
+        self._acts = acts_of(line, span.first)
         self._mishaps = mishaps(self._acts)
         self._title = title_of(span.goal.text)
         self._shared_title = self._title if span.goal.person else title_of_work(self._acts)
@@ -236,7 +240,7 @@ class _Part:
             seconds=max(0.0, self._line[-1].page.time - self._line[0].page.time),
             actions=tuple(self._action(act) for act in _select_actions(done)),
             more_actions=max(0, len(done) - _MOST_ACTIONS),
-            troubles=tuple(each.noun for each in self._mishaps[:_MOST_TROUBLES]),
+            troubles=tuple(trouble_of(each) for each in self._mishaps[:_MOST_TROUBLES]),
             files=files[:_MOST_FILES],
             artifacts=changed_files(done)[:_MOST_FILES],
             decisions=decisions,

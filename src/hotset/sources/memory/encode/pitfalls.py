@@ -1,4 +1,4 @@
-"""Pitfalls: failures in a span of work, and what resolved them. Pure.
+"""Pitfalls: lessons from failures in a span of work and from what resolved them. Pure.
 
 A trouble is resolved if the same action works or the same check passes: by an outcome, not by a
 claim. Reading missing files and actions the user refused are no troubles.
@@ -11,15 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hotset.nouns.memory import Pitfall, Trouble
-from hotset.sources.memory.encode.calls import (
-    Act,
-    ActKind,
-    change_of,
-    decode_arguments,
-    shell_words,
-)
-from hotset.sources.memory.encode.procedures import error_key, general, in_project, parts_of
+from hotset.sources.memory.encode.procedures import general, in_project, parts_of
 from hotset.sources.memory.encode.speakers import (
+    LEAST_SENTENCE,
     OutsideWords,
     is_borrowed,
     is_dangerous,
@@ -28,206 +22,10 @@ from hotset.sources.memory.encode.speakers import (
 )
 from hotset.text.clip import clip_prose
 from hotset.text.words import once
+from hotset.window.work.calls import Act, ActKind, decode_arguments, edit_sides, shell_words
+from hotset.window.work.mishaps import Mishap, error_key, step
 
 _LONGEST_ERROR = 160
-_SOON = 6  # actions within which another command counts as a retry
-_ALIKE = 0.5  # of the words of two commands
-_MOST_RESOLVED = 6
-_SCRIPT = "script"
-"""The family of checks that are arbitrary scripts: two of them have nothing in common."""
-_BUILDS = frozenset({"build", "make"})
-"""Checks that produce something: they may be the fix if nothing else was done."""
-_NOT_THERE = re.compile(
-    r"(?:no (?:module|command|such \w+)(?: named)?|not found|unknown|cannot find|could not "
-    r"find|does not exist|invalid)\b"
-    r"[^'\"`]{0,20}['\"`(](?P<what>[\w./@:=-]{2,80})",
-    re.IGNORECASE,
-)
-"""An error about a word: if the command contains the word, the command is at fault."""
-_MISUSE = re.compile(
-    r"unrecognized|unknown (?:flag|option|command|argument|subcommand|shorthand)|unexpected "
-    r"(?:argument"
-    r"|option)|command not found|no such (?:option|command)"
-    r"|(?:invalid|illegal|bad) (?:option|flag|argument)|is not (?:recognized|a \w+ command)"
-    r"|not a \w+ command|none of the others can be|mutually exclusive"
-    r"|cannot be used with|requires? an? (?:argument|value)|missing (?:required "
-    r")?(?:argument|script|option)|did you mean",
-    re.IGNORECASE,
-)
-_LONGEST_STEP = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Mishap:
-    """A failed action and what became of it."""
-
-    failed: Act
-    by: Act | None = None
-    """The action that worked in the end."""
-    instead: bool = False
-    """That was a different action, in its place."""
-    between: tuple[Act, ...] = ()
-    """Changes in between: edits and commands, each target once."""
-    final: tuple[Act, ...] = ()
-    """Changes after the last occurrence of the error: these resolved it, earlier ones did not."""
-    tries: int = 1
-    """Occurrences of the same error, each after a change."""
-    lately: Act | None = None
-    """The action's last failure, maybe for another reason."""
-
-    @property
-    def noun(self) -> Trouble:
-        return Trouble(
-            kind=self.failed.verdict.kind,
-            said=quote(self.failed.verdict.message, _LONGEST_ERROR),
-            tool=self.failed.tool,
-            target=self.failed.target,
-            resolved=self.resolved,
-            is_resolved=self.by is not None,
-            page=self.failed.result,
-        )
-
-    @property
-    def resolved(self) -> tuple[str, ...]:
-        """What was done, in our words."""
-        if self.by is None:
-            return ()
-        steps = [step(act) for act in self.between]
-        if self.instead:
-            steps.append(f"{step(self.by)} instead")
-        return once(steps, _MOST_RESOLVED)
-
-
-def mishaps(acts: Sequence[Act]) -> list[Mishap]:
-    """Failures in order; repeated failures of one action are one."""
-    found: list[_OpenFailure] = []
-    waiting: list[_OpenFailure] = []
-    for number, act in enumerate(acts):
-        if act.doing in (ActKind.READ, ActKind.PLAN):
-            continue
-        if act.failed:
-            again = [each for each in waiting if _same(each.mishap.failed, act)]
-            for each in again:
-                each.fail_again(act, number, acts)
-            if not again:
-                watched = _OpenFailure(Mishap(act), number, number)
-                found.append(watched)
-                waiting.append(watched)
-        elif act.passed:
-            waiting = [each for each in waiting if not each.try_to_settle(act, number, acts)]
-    for each in waiting:
-        if each.mended >= 0:
-            each.settle(acts[each.mended], each.mended + 1, acts)
-    return [each.mishap for each in found]
-
-
-def step(act: Act) -> str:
-    """An action in a few words of ours."""
-    if act.doing is ActKind.EDIT:
-        return f"{'wrote' if act.made else 'edited'} {act.target[:_LONGEST_STEP]}"
-    if act.command:
-        return f"ran `{act.command[:_LONGEST_STEP].replace('`', chr(39))}`"
-    return f"called {act.tool} {act.target[:_LONGEST_STEP]}".strip()
-
-
-@dataclass(slots=True)
-class _OpenFailure:
-    """A failure that is not resolved yet."""
-
-    mishap: Mishap
-    number: int
-    last: int
-    """Number of the last occurrence of the same error."""
-    mended: int = -1
-    """Number of a check that fixed what it found."""
-
-    def fail_again(self, act: Act, number: int, acts: Sequence[Act]) -> None:
-        self.mended, self.mishap = -1, replace(self.mishap, lately=act)
-        first = self.mishap.failed.verdict
-        if error_key(act.verdict.kind, act.verdict.message) == error_key(first.kind, first.message):
-            tries = self.mishap.tries + bool(_between(acts[self.last + 1 : number]))
-            self.last, self.mishap = number, replace(self.mishap, tries=tries)
-
-    def try_to_settle(self, act: Act, number: int, acts: Sequence[Act]) -> bool:
-        """True if this successful action resolved it."""
-        failed = self.mishap.failed
-        same = _same(failed, act)
-        if same and act.fixes and not failed.fixes:
-            self.mended = number
-            return False
-        if not same and not _in_its_place(failed, act, number - self.number):
-            return False
-        self.settle(act, number, acts, instead=not same)
-        return True
-
-    def settle(self, by: Act, end: int, acts: Sequence[Act], *, instead: bool = False) -> None:
-        between, final = (_between(acts[begin + 1 : end]) for begin in (self.number, self.last))
-        self.mishap = replace(self.mishap, by=by, instead=instead, between=between, final=final)
-
-
-def is_misuse(act: Act) -> bool:
-    """True if the command itself was wrong, so that no edit makes it work."""
-    message = f"{act.verdict.kind} {act.verdict.message}"
-    if _MISUSE.search(message):
-        return True
-    named = _NOT_THERE.search(message)
-    return named is not None and named.group("what") in shell_words(act.command)
-
-
-def _same(one: Act, other: Act) -> bool:
-    """True for the same action, or the same check on at least as much."""
-    if one.doing is not other.doing:
-        return False
-    if one.doing is ActKind.EDIT:
-        return bool(set(one.files) & set(other.files)) or one.target == other.target
-    if not one.command:
-        return one.tool == other.tool and one.target == other.target
-    if one.command == other.command:
-        return True
-    return (
-        bool(one.family)
-        and one.family == other.family != _SCRIPT
-        and not is_misuse(one)
-        and _covers(other, one)
-    )
-
-
-def _covers(more: Act, less: Act) -> bool:
-    """True if one check covers a part of the other. A check without names covers everything."""
-    wide, narrow = (
-        frozenset(word for word in shell_words(act.command) if not word.startswith("-"))
-        for act in (more, less)
-    )
-    return wide <= narrow or narrow <= wide
-
-
-def _in_its_place(one: Act, other: Act, distance: int) -> bool:
-    """True for another way to do the same, soon after."""
-    if distance > _SOON or one.doing is ActKind.EDIT or other.doing is ActKind.EDIT:
-        return False
-    if one.family != other.family:
-        return False
-    if one.command and other.command:
-        mine, others = shell_words(one.command), shell_words(other.command)
-        shared = len(mine & others)
-        return is_misuse(one) and len(mine) > 1 and shared >= _ALIKE * max(len(mine), len(others))
-    return (
-        not one.command
-        and not other.command
-        and one.tool == other.tool
-        and one.doing is ActKind.OTHER
-    )
-
-
-def _between(acts: Sequence[Act]) -> tuple[Act, ...]:
-    worked = [act for act in acts if not act.verdict.failed]
-    changing = [
-        act
-        for act in worked
-        if act.doing in (ActKind.EDIT, ActKind.RUN, ActKind.OTHER) or act.fixes
-    ]
-    changing = changing or [act for act in worked if act.family in _BUILDS]
-    return tuple({(act.doing, act.target): act for act in changing}.values())
 
 
 _MOST_STEPS = 3  # actions that resolved it; with more, the decisive one is unknown
@@ -475,3 +273,45 @@ def _is_instructive(act: Act, *, teaches: bool) -> bool:
         and len(act.command) <= _LONGEST_COMMAND
         and not _ONE_OFF.search(act.command)
     )
+
+
+_LONGEST_SIDE = 70  # characters of a side
+_SHORTEST_SIDE = 3
+
+
+def trouble_of(mishap: Mishap) -> Trouble:
+    """A failure as an episode keeps it; its text is quoted as data."""
+    failed = mishap.failed
+    return Trouble(
+        kind=failed.verdict.kind,
+        said=quote(failed.verdict.message, _LONGEST_ERROR),
+        tool=failed.tool,
+        target=failed.target,
+        resolved=mishap.resolved,
+        is_resolved=mishap.by is not None,
+        page=failed.result,
+    )
+
+
+def change_of(call: str, place: int, others: OutsideWords) -> str:
+    """What an edit call changed, in a few words; empty if unknown or if it repeats outside text."""
+    old, new = edit_sides(call)
+    if (
+        len(new) < _SHORTEST_SIDE
+        or _is_order_of_others(new)
+        or others.says(new, place, LEAST_SENTENCE)
+    ):
+        return ""
+    after = quote(new, _LONGEST_SIDE)
+    if not after:
+        return ""
+    before = (
+        quote(old, _LONGEST_SIDE)
+        if len(old) >= _SHORTEST_SIDE and not _is_order_of_others(old)
+        else ""
+    )
+    return f"'{before}' became '{after}'" if before else f"added '{after}'"
+
+
+def _is_order_of_others(text: str) -> bool:
+    return is_order(text) or is_dangerous(text)

@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from hotset.nouns.memory import Ending, Procedure
-from hotset.sources.memory.encode.calls import Act, ActKind, check_family, is_look
 from hotset.sources.memory.encode.speakers import (
     LEAST_COMMAND,
     OutsideWords,
@@ -25,10 +23,8 @@ from hotset.sources.memory.encode.speakers import (
 )
 from hotset.text.clip import clip_prose
 from hotset.text.words import once, word_set
-
-if TYPE_CHECKING:
-    from hotset.sources.memory.encode.outcome import WorkOutcome
-
+from hotset.window.work.calls import Act, ActKind, check_family, is_look
+from hotset.window.work.endings import WorkOutcome
 
 TESTS, TEXT, ID, FILE, VERSION = "<tests>", "<text>", "<id>", "<file>", "<version>"
 
@@ -110,16 +106,7 @@ _ELSEWHERE = ("/tmp/", "/var/", "/usr/", "/opt/", ("/private/"), "/etc/", "/dev/
 _WORKTREE = re.compile(r"/([\w.-]+?)(?:/\.|__|[._-])worktrees?/[^/]+$")
 """A branch checked out beside its project: `shop/.worktrees/fix-cart`,
 `shop__worktrees/fix-cart`."""
-_VALUES = re.compile(
-    r"0x[0-9a-f]+|\b[0-9a-f]{7,}\b|\d+|'[^']*'|\"[^\"]*\"|`[^`]*`|\u2018[^\u2019]*\u2019",
-    re.IGNORECASE,
-)
-_ANY_PATH = re.compile(
-    r"(?:[\w~.@+-]*/)+[\w.@~+-]*|\b[\w@+-]+\.(?:[jt]sx?|py|rs|go|rb|java|css|json|ya?ml|toml|"
-    r"md|sql)\b(?:[:(][\d:,]+\)?)?"
-)
 _SPACE = re.compile(r"\s+")
-_ERROR_KEY = 100  # characters
 
 
 def parts_of(command: str) -> list[str]:
@@ -220,12 +207,6 @@ def project_of(root: str, files: Sequence[str]) -> str:
     ]
     best = max(sorted(set(tops)), key=tops.count, default="")
     return best if best not in _ROOT_PARTS else ""
-
-
-def error_key(kind: str, message: str) -> str:
-    """The same key for the same error, whatever its numbers, quoted names and paths."""
-    line = message.strip().split("\n", 1)[0]
-    return f"{kind}|{_SPACE.sub(' ', _VALUES.sub('#', _ANY_PATH.sub('/', line)))[:_ERROR_KEY]}"
 
 
 def _own_root(path: str) -> str:

@@ -20,18 +20,16 @@ from hotset.nouns.memory import Ending
 from hotset.nouns.page import ROOT, Chain, Kind, Page, SessionId
 from hotset.nouns.turn import Session, Turn
 from hotset.sealing import seal
-from hotset.sources.memory.encode.speakers import (
-    PromptWords,
-    ends_in_action,
-    is_person,
-    prompt_words,
-)
+from hotset.sources.memory.encode.speakers import ends_in_action, is_person
 from hotset.sources.memory.memory_writer import known_content
 from hotset.store.port import Store, Where
 from hotset.text.characters import squeeze
 from hotset.text.sentences import without_fences
 from hotset.text.terms import topic_words
 from hotset.window.page_text import NOT_SEARCHED, is_binary, is_ours
+from hotset.window.work.calls import Act, WorkPage, acts
+from hotset.window.work.endings import UserPrompt
+from hotset.window.work.prompts import PromptWords, asks_back, goes_on, is_order, prompt_words
 
 OUTCOME = "Outcome"
 """The event that reports how a turn came out: `{"outcome": "success"}`."""
@@ -269,73 +267,11 @@ def _shorten_text(text: str) -> str:
 
 
 _PAUSE = 6 * 3600.0  # seconds after which a prompt begins another sitting
-_SHORT = 7  # words of a prompt that depends on the one before it
 _SHARED = 0.34  # of a prompt's telling words; from there on it is about the same
 _SHARED_BY_ORDER = 0.6
 _MOST_WORDS = 60  # telling words of a prompt by which it is compared
 _REMEMBERED = 400  # telling words of a span
-
-_CARRIES_ON = re.compile(
-    r"(?:(?:ok(?:ay)?|alright|great|nice|cool|perfect|good|fine|thanks?|thank "
-    r"you|thx|awesome|wow|sure|yes"
-    r"|yep|yeah|yup|no|nope|nah"
-    r"|right|correct|exactly|agreed|hmm+|hm|oh|ah|so|well|and|but|also|or|then|still|wait|"
-    r"actually|sorry"
-    r"|again|instead|not|now|same"
-    r"|maybe|it|it's|its|that|that's|thats|this|these|those|they|them|he|she|why|what "
-    r"about|how about|which|where is|when|who"
-    r"|you|your|i mean|i meant|i see|i think|i thought|i'd|i would|i still|i understand|i "
-    r"appreciate"
-    r"|i was hoping|i really|besides|however|unfortunately|i don't|i dont|i "
-    r"didn't|seems|looks|sounds"
-    r"|doesn't|does it|did|did you|are you|can we|is it"
-    r"|isn't|is that|is this|was|shouldn't|should it|if|because|since|nevermind|never "
-    r"mind|continue|go on"
-    r"|go ahead|proceed|do it|do that|do so"
-    r"|keep going|retry|try again|undo|revert|commit|push|merge|lgtm|done|stop|let's do|lets do"
-    r"|for example|e\.g|option|both|neither|either"
-    r"|first|second|the first|the second|the last|another|one more|mention|make it|make "
-    r"this|make these"
-    r"|please (?:continue|proceed|fix it|do)"
-    r"|merci|bitte|danke|oui|ja|nein|oui|ok)\b)",
-    re.IGNORECASE,
-)
-"""Words with which a prompt continues the same goal."""
-_ORDER = re.compile(
-    r"(?:(?:ok(?:ay)?|alright|now|next|then|please|also|great|thanks?|so|and|hey|hi|hello|"
-    r"cool|perfect)[,.! ]+)*"
-    r"(?:(?:can|could|would|will) you (?:please )?|please |i(?:'d| would) like (?:you )?to "
-    r"|i want (?:you )?to |i need (?:you )?to |let's |lets |we (?:need|have) to |help me )?"
-    r"(?:add|implement|create|build|write|fix|refactor|rename|remove|delete|update|upgrade|"
-    r"migrate|move"
-    r"|make|change|replace|set up|setup"
-    r"|investigate|research|review|analy[sz]e|debug|explain|document|test|deploy|release|"
-    r"publish|port"
-    r"|convert|integrate|design|read|find"
-    r"|check|look|improve|optimi[sz]e|clean|generate|redesign|extract|split|merge|book|cancel|"
-    r"plan|compare|recommend|suggest)\b",
-    re.IGNORECASE,
-)
-_ASKS_BACK = re.compile(r"\?[\s\"')*_]*$")
-_AWAITS = re.compile(
-    r"\b(?:would you like|do you want|shall i|should i|let me know "
-    r"(?:if|which|what|how)|please (?:confirm"
-    r"|provide|choose|let me)|could you (?:please )?(?:provide|confirm|tell))\b",
-    re.IGNORECASE,
-)
-_LAST = 400  # characters at the end of a reply in which it asks for something
-
-
-@dataclass(frozen=True, slots=True)
-class UserPrompt:
-    """The user's words, and their place."""
-
-    place: int
-    text: str
-    handed: bool = False
-    """In a document that another author may have written."""
-    person: bool = True
-    """Proven to be the user's own words."""
+_HEAD = 400  # characters of a reply or a call that say what the span is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +313,18 @@ class _OpenSpan:
 
     def close(self, end: int) -> GoalSpan:
         return GoalSpan(self.first, end, tuple(self.prompts), tuple(self.stopped))
+
+
+def acts_of(line: Sequence[Utterance], first: int = 0) -> list[Act]:
+    """The calls of a part of the session, each with its result; `first` is the place of its first
+    page."""
+    pages = [
+        WorkPage(
+            each.page.kind, each.text, each.page.tool, each.page.call, each.page.id, each.page.time
+        )
+        for each in line
+    ]
+    return acts(pages, first)
 
 
 def own_words(line: Sequence[Utterance]) -> frozenset[int]:
@@ -443,13 +391,6 @@ def goal_spans(line: Sequence[Utterance], own: frozenset[int] | None = None) -> 
         yield span.close(len(line))
 
 
-def goes_on(text: str) -> bool:
-    """True if a prompt continues the same goal: by a word that says so, or by being too short for
-    another."""
-    bare = text.strip().lstrip("\"'(*-")
-    return len(bare.split()) < _SHORT or _CARRIES_ON.match(bare) is not None
-
-
 def _follow(
     span: _OpenSpan, place: int, utterance: Utterance, prompt: PromptWords, *, own: bool
 ) -> None:
@@ -461,13 +402,12 @@ def _follow(
         span.add_words(prompt.text)
         span.ended, span.asks = False, False
     elif kind is Kind.RESPONSE:
-        end = utterance.text[-_LAST:].strip()
         span.ended, span.answered = True, True
-        span.asks = _ASKS_BACK.search(end) is not None or _AWAITS.search(end) is not None
-        span.add_words(utterance.text[:_LAST])
+        span.asks = asks_back(utterance.text)
+        span.add_words(utterance.text[:_HEAD])
     elif kind.family is Kind.TOOL_CALL:
         span.ended, span.answered = False, True
-        span.add_words(utterance.text[:_LAST])
+        span.add_words(utterance.text[:_HEAD])
 
 
 def _opens(span: _OpenSpan, prompt: PromptWords, time: float) -> bool:
@@ -481,7 +421,7 @@ def _opens(span: _OpenSpan, prompt: PromptWords, time: float) -> bool:
     if not span.ended or goes_on(text):
         return False
     share = _share(text, span)
-    if _ORDER.match(text):
+    if is_order(text):
         return share < (_SHARED if span.asks else _SHARED_BY_ORDER)
     return not span.asks and share < _SHARED
 

@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
 from hotset.nouns.page import Kind, PageId
-from hotset.sources.memory.encode.session import Utterance
-from hotset.sources.memory.encode.speakers import (
-    LEAST_SENTENCE,
-    OutsideWords,
-    is_dangerous,
-    is_order,
-    quote,
-)
 from hotset.text.words import once, word_set
 from hotset.window.page_text import PATH_NAMES
 
@@ -53,6 +46,7 @@ _DECLINED = re.compile(
     r"|Sibling tool call errored|\[Request interrupted",
     re.IGNORECASE,
 )
+_DECLINE_SIGNS = ("user", "User", "Sibling", "[Request")
 _BROKEN = re.compile(
     r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command not found|No such file or "
     r"directory|Permission denied|not found)$"
@@ -66,6 +60,21 @@ _BROKEN = re.compile(
     re.MULTILINE,
 )
 """Output of commands that failed inside a pipe, whose exit code is that of its last part."""
+_BROKEN_SIGNS = (
+    *(
+        "error",
+        "fail",
+        "traceback",
+        "fatal",
+        "panic",
+        "not found",
+        "no such file",
+        "denied",
+        "err!",
+    ),
+    *("make: ***", "\u2716", "\ne  "),
+)
+"""Every match contains one of these, in lower case."""
 _PASSED = re.compile(
     r"^=+ .*\b\d+ passed\b(?!.*\b(?:failed|errors?)\b).* =+$|^OK(?: \(|$)|^Tests?:? +\d+ passed"
     r"|^\s*\d+ pass(?:ed|ing)?$|^\s*0 fail"
@@ -112,6 +121,8 @@ _NOISE = re.compile(
     r"|\b0 (?:errors?|fail)|no errors?\b|[\u2501\u2500\u2550]{5}",
     re.IGNORECASE,
 )
+_NAMED_ERROR = re.compile(r"^(?:E +)?(?:\w+\.)*[A-Z]\w+(?:Error|Exception)\b")
+_ANYTHING = re.compile("")
 _LONGEST_LINE = 300
 
 
@@ -135,15 +146,17 @@ NOTHING = ResultVerdict(failed=False)
 """Of a call without signs of failure."""
 
 
+@lru_cache(2048)
 def result_verdict(
     text: str, *, shell: bool, reads: bool = False, piped: bool = False
 ) -> ResultVerdict:
     """The verdict on a result's text. `reads`: it shows other content, whose errors do not count;
     `piped`: its exit code is that of the last part of a pipe."""
-    if _DECLINED.search(text[:400]):
+    head = text[:400]
+    if any(sign in head for sign in _DECLINE_SIGNS) and _DECLINED.search(head):
         return ResultVerdict(failed=True, declined=True, kind="declined")
     code = _code(text) if shell else None
-    if code is None and _RUNNING.search(text[:400]):
+    if code is None and "unning" in head and _RUNNING.search(head):
         return ResultVerdict(failed=False, open=True)
     refused = not (shell and code is not None) and _REFUSED.match(text) is not None
     broken = shell and not reads and (code is None or (code == 0 and piped)) and _is_broken(text)
@@ -159,39 +172,45 @@ def telling_line(text: str) -> str:
     """The line that says what is wrong: the last named error, else the first finding, else the
     first line that sounds like an error."""
     plain = _ESCAPES.sub("", text) if "[" in text else text
-    lines = [
-        line.strip()
-        for line in plain.splitlines()
-        if line.strip() and not _NOISE.search(line[:_LONGEST_LINE])
-    ]
-    named = [
-        line
-        for line in lines
-        if len(line) <= 2 * _LONGEST_LINE
-        and re.match(r"(?:E +)?(?:\w+\.)*[A-Z]\w+(?:Error|Exception)\b", line)
-    ]
-    speaking = [line for line in lines if _SPEAKING.search(line[:_LONGEST_LINE])]
-    diagnosed = [line for line in lines if _DIAGNOSED.search(line[:_LONGEST_LINE])]
-    found = named[-1:] or diagnosed[:1] or speaking[:1] or lines[-1:]
-    return (
-        re.sub(r"^(?:<tool_use_error>|E +|[\u00d7!] )", "", found[0])[:_LONGEST_LINE]
-        if found
-        else ""
+    lines = [bare for line in plain.splitlines() if (bare := line.strip())]
+    found = (
+        _first_telling(_NAMED_ERROR, [x for x in reversed(lines) if len(x) <= 2 * _LONGEST_LINE])
+        or _first_telling(_DIAGNOSED, lines)
+        or _first_telling(_SPEAKING, lines)
+        or _first_telling(_ANYTHING, lines[::-1])
     )
+    return re.sub(r"^(?:<tool_use_error>|E +|[\u00d7!] )", "", found)[:_LONGEST_LINE]
+
+
+def _first_telling(pattern: re.Pattern[str], lines: Iterable[str]) -> str:
+    """The first line that matches and is no noise; empty if there is none."""
+    heads = ((line, line[:_LONGEST_LINE]) for line in lines)
+    found = (line for line, head in heads if pattern.search(head) and not _NOISE.search(head))
+    return next(found, "")
 
 
 def _code(text: str) -> int | None:
     for part in (text[:_CODE_HEAD], text[-_CODE_TAIL:]):
-        if found := _CODE.search(part):
+        low = part.lower()  # the pattern alone takes ten times as long
+        if ("exit" in low or "return" in low) and (found := _CODE.search(part)):
             return int(found.group(1))
     return None
 
 
 def _is_broken(text: str) -> bool:
     """True if it reports a failure and no success after that: tests provoke errors, too."""
-    broken = max((found.start() for found in _BROKEN.finditer(text)), default=-1)
-    passed = max((found.start() for found in _PASSED.finditer(text)), default=-1)
-    return broken >= 0 and passed <= broken
+    low = text.lower()
+    if not any(sign in low for sign in _BROKEN_SIGNS):
+        return False
+    lines = text.splitlines()
+    broken = _last_match(_BROKEN, lines)
+    return broken >= 0 and _last_match(_PASSED, lines[broken + 1 :]) < 0
+
+
+def _last_match(pattern: re.Pattern[str], lines: Sequence[str]) -> int:
+    """The number of the last line that matches; negative if none does."""
+    numbers = range(len(lines) - 1, -1, -1)
+    return next((at for at in numbers if pattern.search(lines[at][:_LONGEST_LINE])), -1)
 
 
 def _kind(line: str, text: str, code: int | None) -> str:
@@ -199,6 +218,22 @@ def _kind(line: str, text: str, code: int | None) -> str:
         if found := _NAMED.search(part):
             return next(group for group in found.groups() if group)
     return f"exit {code}" if code else "error"
+
+
+_NO_PAGE = PageId("")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPage:
+    """A page of a conversation, as far as it is read here."""
+
+    kind: Kind
+    text: str
+    """Of a call: its arguments as JSON."""
+    tool: str = ""
+    call: str = ""
+    id: PageId = _NO_PAGE
+    time: float = 0.0
 
 
 class ActKind(Enum):
@@ -380,6 +415,12 @@ _CHECKS: Sequence[tuple[str, re.Pattern[str]]] = tuple(
         ),
     )
 )
+_ANY_CHECK = re.compile(
+    r"test|tox|nox|jest|mocha|cypress|tsc|tsgo|mypy|pyright|types|type-?check|lint|biome|ruff|flake8"
+    r"|prettier|clippy|format|check|build|cargo|go |make|ninja|mvn|gradle|rspec|phpunit|dotnet"
+    r"|pre-commit|prek|repro|verify"
+)
+"""Every check contains one of these: most commands are told by one search instead of thirteen."""
 _FIXES = re.compile(
     r"(?:--|:)fix\b|--write\b|--apply\b"
     r"|(?:\b(?:ruff|biome|cargo|go|dotnet|deno|mix) (?:format|fmt)|(?:^|[\s/])black)\b(?!.*--check)"
@@ -390,17 +431,16 @@ _MESSAGE = re.compile(r"\s+(?:-a?m|--message|--body|-F -)[ =]*[\"']?\$\(cat <<.*
 _COMMIT = re.compile(r"git commit\b")
 
 
-def acts(line: Sequence[Utterance], first: int = 0) -> list[Act]:
-    """The calls of a part of the session, each with its result; `first` is the place of its first
-    page."""
-    results: dict[str, list[tuple[int, Utterance]]] = {}
-    for place, each in enumerate(line, first):
-        if each.page.kind.family is Kind.TOOL_RESULT and each.page.call:
-            results.setdefault(each.page.call, []).append((place, each))
+def acts(pages: Sequence[WorkPage], first: int = 0) -> list[Act]:
+    """The calls of a stretch, each with its result; `first` is the place of its first page."""
+    results: dict[str, list[tuple[int, WorkPage]]] = {}
+    for place, each in enumerate(pages, first):
+        if each.kind.family is Kind.TOOL_RESULT and each.call:
+            results.setdefault(each.call, []).append((place, each))
     found: list[Act] = []
-    for place, each in enumerate(line, first):
-        if each.page.kind.family is Kind.TOOL_CALL:
-            answers = results.get(each.page.call, ()) if each.page.call else ()
+    for place, each in enumerate(pages, first):
+        if each.kind.family is Kind.TOOL_CALL:
+            answers = results.get(each.call, ()) if each.call else ()
             answer = next(((at, result) for at, result in answers if at > place), None)
             found.append(_act(place, each, answer))
     return found
@@ -416,34 +456,76 @@ def shell_words(command: str) -> frozenset[str]:
     return frozenset(word for word in re.findall(r"[\w./@:=-]+", command) if len(word) > 1)
 
 
-def _act(place: int, call: Utterance, answer: tuple[int, Utterance] | None) -> Act:
-    tool = call.page.tool
-    plain = tool.rpartition("__")[2].lower()
-    arguments = decode_arguments(call.text)
-    command = _command(plain, arguments, call.text)
-    act = _of_shell(place, call, command) if command else _of_tool(place, call, plain, arguments)
-    if answer is None:
-        return act
-    at, result = answer
-    shell = bool(command)
-    reads = act.doing is ActKind.READ
-    piped = shell and _PIPED.search(_QUOTED.sub("Q", command)) is not None
-    found = (
-        result_verdict(result.text, shell=shell, reads=reads, piped=piped)
-        if act.doing is not ActKind.PLAN
-        else NOTHING
+class _CallFacts(NamedTuple):
+    """What a call alone says; the fields are those of `Act`."""
+
+    doing: ActKind
+    target: str
+    command: str = ""
+    family: str = ""
+    fixes: bool = False
+    files: tuple[str, ...] = ()
+    made: bool = False
+    piped: bool = False
+
+
+def _act(place: int, call: WorkPage, answer: tuple[int, WorkPage] | None) -> Act:
+    facts = (_known_facts if len(call.text) <= _CACHED else _call_facts)(call.tool, call.text)
+    doing, family, verdict, at, page = facts.doing, facts.family, NOTHING, 0, None
+    if answer is not None:
+        at, result = answer
+        page = result.id
+        if doing is ActKind.OTHER and result.kind is Kind.TEST_RESULT:
+            doing, family = ActKind.CHECK, call.tool
+        if doing is not ActKind.PLAN:
+            verdict = result_verdict(
+                result.text,
+                shell=bool(facts.command) or doing is ActKind.CHECK,
+                reads=doing is ActKind.READ,
+                piped=facts.piped,
+            )
+    return Act(
+        place=place,
+        page=call.id,
+        time=call.time,
+        tool=call.tool,
+        doing=doing,
+        target=facts.target,
+        command=facts.command,
+        family=family,
+        fixes=facts.fixes,
+        files=facts.files,
+        made=facts.made,
+        verdict=verdict,
+        answered=answer is not None,
+        result=page,
+        result_place=at,
     )
-    return replace(act, verdict=found, answered=True, result=result.page.id, result_place=at)
+
+
+def _call_facts(tool: str, text: str) -> _CallFacts:
+    plain = tool.rpartition("__")[2].lower()
+    arguments = decode_arguments(text)
+    command = _command(plain, arguments, text)
+    return _of_shell(command) if command else _of_tool(plain, arguments, text)
+
+
+_CACHED = 4096
+"""Characters of a call whose facts are kept: a client sends it again with every request."""
+_known_facts = lru_cache(2048)(_call_facts)
 
 
 def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
-    """The shell command of a call; empty if the tool is no shell."""
-    if tool not in _SHELLS:
+    """The shell command of a call; empty if the tool is no shell, by its name or else by its
+    arguments."""
+    if tool in _SHELLS:
+        named: Sequence[str] = _COMMAND_NAMES
+    elif tool in _READERS or tool in _EDITORS or tool in _PLANNERS or not arguments:
         return ""
+    else:
+        named = _COMMAND_NAMES[:2]
     given = (
-        next((arguments[name] for name in _COMMAND_NAMES if arguments.get(name)), None)
-        if arguments
-        else raw
+        next((arguments[name] for name in named if arguments.get(name)), None) if arguments else raw
     )
     if isinstance(given, list):
         words = [str(each) for each in given]
@@ -455,7 +537,7 @@ def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
     return given.strip()[:_LOOKED_AT] if isinstance(given, str) else ""
 
 
-def _of_shell(place: int, call: Utterance, command: str) -> Act:
+def _of_shell(command: str) -> _CallFacts:
     head = _head(command)
     patched = tuple(_PATCHED.findall(command))
     written = once(
@@ -480,11 +562,7 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
     else:
         doing = ActKind.CHECK if family else ActKind.READ if is_look(head) else ActKind.RUN
         files, target = once(_named_files(head), _MOST_FILES), head
-    return Act(
-        place=place,
-        page=call.page.id,
-        time=call.page.time,
-        tool=call.page.tool,
+    return _CallFacts(
         doing=doing,
         target=target[:_LONGEST_TARGET],
         command=head,
@@ -492,15 +570,16 @@ def _of_shell(place: int, call: Utterance, command: str) -> Act:
         fixes=doing is ActKind.CHECK and _FIXES.search(head) is not None,
         files=files,
         made=doing is ActKind.EDIT and bool(written),
+        piped=_PIPED.search(_QUOTED.sub("Q", command)) is not None,
     )
 
 
-def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, Any]) -> Act:
+def _of_tool(plain: str, arguments: Mapping[str, Any], raw: str) -> _CallFacts:
     path = _first_text(arguments, PATH_NAMES)
     text = (
         " ".join(value for value in arguments.values() if isinstance(value, str))
         if arguments
-        else call.text
+        else raw
     )
     patched = once((name.strip() for name in _PATCHED.findall(text)), _MOST_FILES)
     files = patched or ((path,) if path and "://" not in path else ())
@@ -518,11 +597,7 @@ def _of_tool(place: int, call: Utterance, plain: str, arguments: Mapping[str, An
         or _first_text(arguments, _QUERY_NAMES)
         or _brief(arguments)
     )
-    return Act(
-        place=place,
-        page=call.page.id,
-        time=call.page.time,
-        tool=call.page.tool,
+    return _CallFacts(
         doing=doing,
         target=" ".join(target.split())[:_LONGEST_TARGET],
         files=files,
@@ -541,7 +616,7 @@ def _brief(arguments: Mapping[str, Any]) -> str:
     return " ".join(
         str(value)
         for value in arguments.values()
-        if isinstance(value, str | int) and len(str(value)) <= 60
+        if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= 60
     )
 
 
@@ -583,7 +658,7 @@ def _family(command: str) -> str:
             continue
         for part in re.split(r"&&|;|\|\|", bare):
             step = _head(part)
-            if step and not _LOOKS.match(step):
+            if step and _ANY_CHECK.search(step) and not _LOOKS.match(step):
                 for name, pattern in _CHECKS:
                     if pattern.search(step[:300]):
                         return name
@@ -616,23 +691,9 @@ def _named_files(command: str) -> Iterator[str]:
             yield found.group()
 
 
-_LONGEST = 70  # characters of a side
-_SHORTEST = 3
 _BEFORE = ("old_string", "old_str", "old_text", "oldText", "search", "old")
 _AFTER = ("new_string", "new_str", "new_text", "newText", "replace", "new")
 _SED = re.compile(r"\bs([/|#@,])((?:\\.|(?!\1).){2,200})\1((?:\\.|(?!\1).){0,200})\1")
-
-
-def change_of(call: str, place: int, others: OutsideWords) -> str:
-    """What an edit call changed, in a few words; empty if unknown or if it repeats outside text."""
-    old, new = _sides(call)
-    if len(new) < _SHORTEST or _is_doubtful(new) or others.says(new, place, LEAST_SENTENCE):
-        return ""
-    after = quote(new, _LONGEST)
-    if not after:
-        return ""
-    before = quote(old, _LONGEST) if len(old) >= _SHORTEST and not _is_doubtful(old) else ""
-    return f"'{before}' became '{after}'" if before else f"added '{after}'"
 
 
 def decode_arguments(text: str) -> Mapping[str, Any]:
@@ -644,7 +705,7 @@ def decode_arguments(text: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _sides(call: str) -> tuple[str, str]:
+def edit_sides(call: str) -> tuple[str, str]:
     """The first line that differs, before and after."""
     arguments = decode_arguments(call)
     old = next((value for name in _BEFORE if isinstance(value := arguments.get(name), str)), None)
@@ -671,7 +732,3 @@ def _first_difference(old: list[str], new: list[str]) -> tuple[str, str]:
     gone = [line.strip() for line in old if line.strip() and line.strip() not in after]
     came = [line.strip() for line in new if line.strip() and line.strip() not in before]
     return (gone[0] if gone else "", came[0] if came else "")
-
-
-def _is_doubtful(text: str) -> bool:
-    return is_order(text) or is_dangerous(text)

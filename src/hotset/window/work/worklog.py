@@ -1,0 +1,532 @@
+"""What a stretch of work was: what was wanted, done, found, changed, decided, went wrong and is
+open; and whether that work is finished.
+
+Pure and linear in what is read: of long texts only the ends. Everything is in the words of the
+conversation: nothing is concluded that is not written there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hotset.nouns.memory import Ending
+from hotset.nouns.page import Kind
+from hotset.nouns.window import Line, Piece
+from hotset.text.clip import clip
+from hotset.text.sentences import report_sentences, without_fences
+from hotset.text.terms import topic_words
+from hotset.text.words import once
+from hotset.window.names import joined_within, names
+from hotset.window.work.calls import (
+    Act,
+    ActKind,
+    WorkPage,
+    acts,
+    edit_sides,
+)
+from hotset.window.work.endings import (
+    PlanItems,
+    changed_files,
+    has_moved_on,
+    is_decision,
+    plan_items,
+    user_verdict,
+)
+from hotset.window.work.mishaps import Mishap, mishaps
+from hotset.window.work.prompts import PromptWords, asks_back, goes_on, prompt_words
+
+# characters that are read at both ends of a text
+_PROMPT, _RESPONSE, _RESULT = (16_000, 2_000), (8_000, 4_000), (2_000, 2_000)
+_MOST_DECISIONS, _MOST_OPEN = 6, 12
+_LONGEST_SIDE = 80
+_SHORTEST_SENTENCE = 24
+_SENTENCE_LENGTH = 240
+"""Characters of a sentence; what a longer one says more is paid for with its worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A command or a check, with the outcomes that it reported, oldest first."""
+
+    command: str
+    outcomes: tuple[str, ...]
+    failed: tuple[bool, ...]
+    """For each outcome."""
+    at: int
+    """The latest line in which it was called, counted from the first of the stretch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that was written or edited and not removed again."""
+
+    path: str
+    """As it was written in the call."""
+    old: str
+    """The first line that the latest edit replaced; empty if it replaced none."""
+    new: str
+    """The first line that it wrote; empty if unknown."""
+    times: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkError:
+    """A failure and what resolved it."""
+
+    kind: str
+    message: str
+    """The most telling line, verbatim. Outside text."""
+    command: str
+    """What failed."""
+    resolved: tuple[str, ...]
+    """What was done until it worked, in our words."""
+    is_resolved: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeySentence:
+    """A sentence of the model that tells something."""
+
+    text: str
+    worth: float
+    """High for causes, findings and outcomes with names and numbers, low for plans."""
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSummary:
+    """What a stretch of work was. All in the order of the conversation."""
+
+    wanted: tuple[str, ...] = ()
+    """The user's own words, prompt by prompt."""
+    done: tuple[ToolRun, ...] = ()
+    """Commands and checks that reported an outcome."""
+    files: tuple[ChangedFile, ...] = ()
+    errors: tuple[WorkError, ...] = ()
+    decisions: tuple[str, ...] = ()
+    ticked: tuple[str, ...] = ()
+    """Items of the plan that are done."""
+    open: tuple[str, ...] = ()
+    """Items of the plan, and of the last reply's lists, that are not."""
+    reply: str = ""
+    """The model's last text; empty if calls follow it."""
+
+
+def read_work(lines: Sequence[Line]) -> WorkSummary:
+    """What these lines did. The same lines give the same summary."""
+    return _Reading(lines).summary()
+
+
+def key_sentences(lines: Sequence[Line]) -> list[KeySentence]:
+    """The model's sentences with their worth, each once; later ones are worth more."""
+    replies = [
+        (at, text)
+        for at, line in enumerate(lines)
+        for piece in line.pieces
+        if piece.kind is Kind.RESPONSE and (text := _ends(piece.content, *_RESPONSE)).strip()
+    ]
+    found: dict[str, KeySentence] = {}
+    for place, (at, reply) in enumerate(replies):
+        late = (place + 1) / len(replies)  # later findings correct earlier ones
+        for text in report_sentences(reply):
+            if len(text) >= _SHORTEST_SENTENCE and not text.endswith((":", "?")):
+                found.setdefault(text, KeySentence(text, sentence_worth(text) + late, at))
+    return list(found.values())
+
+
+def is_finished(lines: Sequence[Line], following: Sequence[Line]) -> bool:
+    """True if the work of `lines` is done, seen from what follows it.
+
+    Finished by the user: content, or having it committed, or on to something else; not with a
+    complaint, an interruption, or the answer to a question. Finished by the agent, where the user
+    has not spoken: a plan without open items or with one more ticked off, or a check that passed
+    after the last change, and work on other files since.
+    """
+    reading = _Reading(lines)
+    if not reading.acts:
+        return _has_moved_on(reading, following)
+    prompt = _next_prompt(following)
+    if prompt is not None:
+        return _is_settled_by(prompt, reading)
+    return reading.ends_by_plan() or (reading.is_green() and _works_elsewhere(reading, following))
+
+
+def finished_work(lines: Sequence[Line]) -> list[tuple[int, int]]:
+    """The pieces of finished work in a conversation, as index ranges `lines[first:end]`.
+
+    A piece begins with a prompt or behind a call that ticked off an item of the plan. Neighbours
+    that are finished stay apart: each is one piece of work.
+    """
+    cuts = _cuts(lines)
+    return [
+        (first, end) for first, end in pairwise(cuts) if is_finished(lines[first:end], lines[end:])
+    ]
+
+
+class _Reading:
+    """A stretch as it is read: its pages and the calls among them."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.places: list[int] = []
+        """The line of each page."""
+        self.pages: list[WorkPage] = []
+        for at, line in enumerate(lines):
+            for piece in line.pieces:
+                if (page := _page(piece, answers=line.answers)) is not None:
+                    self.places.append(at)
+                    self.pages.append(page)
+        self.acts = acts(self.pages)
+
+    def summary(self) -> WorkSummary:
+        failed = mishaps(self.acts)
+        plan = self.plan()
+        red = [_open_error(each) for each in failed if each.by is None and _is_check(each.failed)]
+        return WorkSummary(
+            wanted=tuple(text for _, text in self._prompts()),
+            done=tuple(self._runs()),
+            files=tuple(self._files()),
+            errors=tuple(self._error(each) for each in failed),
+            decisions=once(self._decisions(), _MOST_DECISIONS),
+            ticked=once(plan.done, _MOST_OPEN),
+            open=once((*plan.open, *red), _MOST_OPEN),
+            reply=self.last_reply(),
+        )
+
+    def plan(self) -> PlanItems:
+        return plan_items(self._plans(), self.last_reply(), acted=bool(self.acts))
+
+    def last_reply(self) -> str:
+        """The model's last text; empty if calls follow it."""
+        for page in reversed(self.pages):
+            if page.kind is Kind.RESPONSE and page.text.strip():
+                return page.text
+            if page.kind is not Kind.PROMPT:
+                return ""
+        return ""
+
+    def ends_by_plan(self) -> bool:
+        """True if its last plan ticked off an item, or all, and nothing was changed since."""
+        plans = self._plans()
+        if not plans or self._last(ActKind.EDIT) > self._last(ActKind.PLAN):
+            return False
+        last = plan_items(plans[-1:], "", acted=False)
+        before = plan_items(plans[:-1], "", acted=False)
+        return bool(last.done) and (not last.open or len(last.done) > len(before.done))
+
+    def is_green(self) -> bool:
+        """True if a check passed after the last change, and none failed since."""
+        checks = [act for act in self.acts if _is_check(act) and act.answered]
+        return bool(checks) and checks[-1].passed and checks[-1].place > self._last(ActKind.EDIT)
+
+    def is_red(self) -> bool:
+        """True if the last check failed and nothing was changed since."""
+        checks = [act for act in self.acts if _is_check(act) and act.answered]
+        return bool(checks) and checks[-1].failed and checks[-1].place > self._last(ActKind.EDIT)
+
+    def files(self) -> frozenset[str]:
+        """The names of the files that were changed."""
+        return frozenset(path.rsplit("/", 1)[-1] for path in changed_files(self.acts))
+
+    def words(self) -> frozenset[str]:
+        """The telling words of its prompts, calls and the heads of its replies."""
+        texts = (
+            page.text[:_HEAD]
+            for page in self.pages
+            if page.kind in (Kind.PROMPT, Kind.RESPONSE) or page.kind.family is Kind.TOOL_CALL
+        )
+        return frozenset(word for text in texts for word in topic_words(text))
+
+    def _last(self, doing: ActKind) -> int:
+        return max(
+            (act.place for act in self.acts if act.doing is doing and not act.verdict.failed),
+            default=-1,
+        )
+
+    def _plans(self) -> list[str]:
+        return [self.pages[act.place].text for act in self.acts if act.doing is ActKind.PLAN]
+
+    def _prompts(self) -> Iterator[tuple[int, str]]:
+        for at, page in zip(self.places, self.pages, strict=True):
+            if page.kind is Kind.PROMPT and (text := prompt_words(page.text).text):
+                yield at, text
+
+    def _runs(self) -> Iterator[ToolRun]:
+        runs: dict[str, list[tuple[Act, str]]] = {}
+        for act in self.acts:
+            outcome = self._outcome(act)
+            if outcome:
+                runs.setdefault(_called(act), []).append((act, outcome))
+        for command, outcomes in runs.items():
+            yield ToolRun(
+                command,
+                tuple(text for _, text in outcomes),
+                tuple(act.failed for act, _ in outcomes),
+                self.places[outcomes[-1][0].place],
+            )
+
+    def _outcome(self, act: Act) -> str:
+        """The line of a result that says how it went; empty if none does."""
+        if not act.answered or act.doing in (ActKind.PLAN, ActKind.READ, ActKind.EDIT):
+            return act.verdict.message if act.failed and act.doing is ActKind.EDIT else ""
+        text = self.pages[act.result_place].text
+        return counted_line(text) or (act.verdict.message if act.failed else "")
+
+    def _files(self) -> Iterator[ChangedFile]:
+        for path in changed_files(self.acts):
+            edits = [
+                act
+                for act in self.acts
+                if act.doing is ActKind.EDIT and not act.verdict.failed and path in act.files
+            ]
+            old, new = edit_sides(self.pages[edits[-1].place].text)
+            yield ChangedFile(
+                path,
+                old[:_LONGEST_SIDE],
+                new[:_LONGEST_SIDE],
+                len(edits),
+                self.places[edits[-1].place],
+            )
+
+    def _error(self, mishap: Mishap) -> WorkError:
+        failed = mishap.failed
+        return WorkError(
+            failed.verdict.kind,
+            failed.verdict.message,
+            _called(failed),
+            mishap.resolved,
+            mishap.by is not None,
+            self.places[failed.place],
+        )
+
+    def _decisions(self) -> Iterator[str]:
+        for page in self.pages:
+            if page.kind not in (Kind.PROMPT, Kind.RESPONSE) or not is_decision(page.text):
+                continue
+            own = prompt_words(page.text).text if page.kind is Kind.PROMPT else page.text
+            for sentence in report_sentences(own):
+                if _states(sentence) and is_decision(sentence):
+                    yield sentence
+
+
+_COUNTED = re.compile(
+    r"\b\d+ "
+    r"(?:passed|failed|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:|^test "
+    r"result:|^Ran \d+"
+    r"|^All checks passed|^(?:ok|FAIL)\s",
+)
+_EDGE = 20  # lines at either end of an output, where the outcome is reported
+_LONGEST_LINE = 240
+
+
+def counted_line(text: str) -> str:
+    """The last line that counts tests, errors or problems, near either end of an output."""
+    lines = text.splitlines()
+    edges = lines if len(lines) <= 2 * _EDGE else [*lines[:_EDGE], *lines[-_EDGE:]]
+    found = (line for line in reversed(edges) if _COUNTED.search(line[:_LONGEST_LINE].strip(" =-")))
+    return " ".join(next(found, "").split()).strip(" =-")
+
+
+_TELLING = re.compile(
+    r"\b(?:because|caus(?:e|es|ed)|reason|turns? "
+    r"out|found|problem|bug|issue|confirm(?:s|ed)?|explains?|means|decid\w+|instead"
+    r"|better|fix(?:es|ed)?|fails?|failed|wrong|missing|only|never|must|cannot|does not|did "
+    r"not|no longer|works?|passe?[sd]?"
+    r"|verified|left|remain\w*|open|todo|not yet|still)\b",
+    re.IGNORECASE,
+)
+_TALK = re.compile(
+    r"(?:now|next|first|then|let me|let['\u2019]s|I(?:['\u2019]ll| will| am going to| need "
+    r"to)|I(?:['\u2019]m| am) \w+ing"
+    r"|I (?:look|check|read|start|run|write))\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\b\d+\b")
+
+
+def _states(sentence: str) -> bool:
+    """True if it is no question, no announcement and not too long for one statement."""
+    return (
+        len(sentence) <= _SENTENCE_LENGTH
+        and not sentence.endswith("?")
+        and not _TALK.match(sentence)
+    )
+
+
+def sentence_worth(sentence: str) -> float:
+    """Score of a sentence: high for causes, findings and outcomes with names and numbers, low for
+    plans."""
+    coined = len(set(names(sentence)))
+    telling = len({word.lower() for word in _TELLING.findall(sentence)})
+    worth = (
+        1.5 * min(2, telling)
+        + min(3, coined)
+        + 0.5 * bool(_NUMBER.search(sentence))
+        - len(sentence) / _SENTENCE_LENGTH
+    )
+    return worth - 2.5 if _TALK.match(sentence) else worth
+
+
+_HEAD = 400  # characters of a text that say what it is about
+_SHARED = 0.34  # of a prompt's telling words; from there on it is about the same
+_SOON = 12  # lines after a stretch in which other work shows
+
+
+def _page(piece: Piece, *, answers: bool) -> WorkPage | None:
+    family = piece.kind.family
+    if family is Kind.TOOL_CALL:
+        return WorkPage(
+            piece.kind, piece.content.decode("utf-8", "replace"), piece.tool, piece.call
+        )
+    if answers and piece.call:
+        text = "" if piece.kind is Kind.IMAGE else _ends(piece.content, *_RESULT)
+        kind = piece.kind if family is Kind.TOOL_RESULT else Kind.TOOL_RESULT
+        return WorkPage(kind, text, piece.tool, piece.call)
+    if piece.kind is Kind.PROMPT:
+        return WorkPage(piece.kind, _ends(piece.content, *_PROMPT))
+    if piece.kind is Kind.RESPONSE:
+        return WorkPage(piece.kind, _ends(piece.content, *_RESPONSE))
+    return None
+
+
+def _ends(content: bytes, head: int, tail: int) -> str:
+    """The text's head and tail, cut at line ends; all of it if it is short."""
+    if len(content) <= head + tail:
+        return content.decode("utf-8", "replace")
+    first = content[:head].rpartition(b"\n")[0] or content[:head]
+    last = content[-tail:].partition(b"\n")[2] or content[-tail:]
+    return f"{first.decode('utf-8', 'ignore')}\n{last.decode('utf-8', 'ignore')}"
+
+
+def _called(act: Act) -> str:
+    return act.command or f"{act.tool} {act.target}".strip()
+
+
+def _is_check(act: Act) -> bool:
+    return act.doing is ActKind.CHECK
+
+
+def _open_error(mishap: Mishap) -> str:
+    last = mishap.lately or mishap.failed
+    return f"`{_called(mishap.failed)}` fails with {last.verdict.kind}"
+
+
+def _next_prompt(following: Sequence[Line]) -> PromptWords | None:
+    """The user's next words, or that they stopped the model."""
+    for line in following:
+        for piece in line.pieces:
+            if piece.kind is Kind.PROMPT and not piece.call:
+                prompt = prompt_words(_ends(piece.content, *_PROMPT))
+                if prompt.text or prompt.interrupted or prompt.summary or prompt.fresh:
+                    return prompt
+    return None
+
+
+def _is_settled_by(prompt: PromptWords, reading: _Reading) -> bool:
+    """True if the user's next words show that the work is done."""
+    if prompt.interrupted or prompt.summary:
+        return False
+    verdict = user_verdict(prompt.text)
+    if prompt.fresh or verdict is Ending.SUCCESS or has_moved_on(prompt.text):
+        return True
+    reply = reading.last_reply()
+    if verdict is Ending.PARTIAL or asks_back(reply) or not reply:
+        return False
+    return not goes_on(prompt.text) and (
+        _is_about_something_else(prompt.text, reading)
+        or not (reading.is_red() or reading.plan().open)
+    )
+
+
+def _is_about_something_else(text: str, reading: _Reading) -> bool:
+    words = set(topic_words(without_fences(text)))
+    own = reading.words()
+    return bool(words) and sum(word in own for word in words) < _SHARED * len(words)
+
+
+def _has_moved_on(reading: _Reading, following: Sequence[Line]) -> bool:
+    """Of talk without a call: the user has asked for something else since."""
+    prompt = _next_prompt(following)
+    return (
+        prompt is not None
+        and not prompt.interrupted
+        and not asks_back(reading.last_reply())
+        and not goes_on(prompt.text)
+    )
+
+
+def _works_elsewhere(reading: _Reading, following: Sequence[Line]) -> bool:
+    """True if the next calls have started and name none of the files that were changed."""
+    later = _Reading(following[:_SOON])
+    named = " ".join(later.pages[act.place].text for act in later.acts)
+    return bool(later.acts) and not any(name in named for name in reading.files())
+
+
+def _cuts(lines: Sequence[Line]) -> list[int]:
+    """Where pieces of work begin."""
+    found: list[int] = [0] if lines else []
+    ticked = 0
+    for at, line in enumerate(lines):
+        for piece in line.pieces:
+            if piece.kind is Kind.PROMPT and not piece.call:
+                if at > found[-1] and prompt_words(_ends(piece.content, *_PROMPT)).text:
+                    found.append(at)
+                    ticked = 0
+            elif piece.kind is Kind.PLAN:
+                plan = plan_items([piece.content.decode("utf-8", "replace")], "", acted=False)
+                if len(plan.done) > ticked and (end := _answered(lines, at)) > found[-1]:
+                    found.append(end)
+                ticked = len(plan.done)
+    return [at for at in found if at < len(lines)]
+
+
+def _answered(lines: Sequence[Line], at: int) -> int:
+    """The index behind the results of a call."""
+    end = at + 1
+    while end < len(lines) and lines[end].answers:
+        end += 1
+    return end
+
+
+_CHANGED_ROOM, _OPEN_ROOM, _DECIDED_ROOM, _AFTER_ROOM = 260, 200, 160, 80
+_COMMAND_ROOM, _OUTCOME_ROOM, _RUNS = 70, 110, 4
+
+
+def work_lines(work: WorkSummary) -> list[str]:
+    """The changed files, commands with what made them work, decisions and open items, a line
+    each."""
+    changed = joined_within([file.path for file in work.files], _CHANGED_ROOM)
+    return [
+        *([f"Changed: {changed}"] if changed else ()),
+        *_run_lines(work),
+        *(f"Decided: {clip(text, _DECIDED_ROOM)}" for text in work.decisions[-1:]),
+        *([f"Open: {clip('; '.join(work.open), _OPEN_ROOM)}"] if work.open else ()),
+    ]
+
+
+def _run_lines(work: WorkSummary) -> list[str]:
+    """Calls with a known outcome: those that failed first, each with what made it work."""
+    after = {error.command: error.resolved for error in work.errors if error.is_resolved}
+    worst = sorted(work.done, key=lambda run: not any(run.failed))[:_RUNS]
+    return [
+        f"Ran {clip(run.command, _COMMAND_ROOM)}: {_course(run, after.get(run.command, ()))}"
+        for run in work.done
+        if run in worst
+    ]
+
+
+def _course(run: ToolRun, after: Sequence[str]) -> str:
+    last = run.outcomes[-1]
+    first = next((text for text, bad in zip(run.outcomes, run.failed, strict=True) if bad), last)
+    done = clip(", ".join(after), _AFTER_ROOM)
+    return "".join(
+        (
+            clip(first, _OUTCOME_ROOM),
+            f"; then {done}" if done else "",
+            f"; finally: {clip(last, _OUTCOME_ROOM)}" if last != first else "",
+        )
+    )
