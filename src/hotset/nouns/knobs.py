@@ -205,6 +205,14 @@ class FormKnobs(Struct, frozen=True):
     it."""
 
 
+class CacheKnobs(Struct, frozen=True):
+    """Where the provider's cache of a prompt may end, if that has to be marked in the request."""
+
+    marks: bool = True
+    """A conversation whose client sets no marks gets them from its second request on, where they
+    pay; a client's own marks stay, and get one more behind what has left if one is free."""
+
+
 class Knobs(Struct, frozen=True):
     """Everything that a plan, an offer or an answer can be tuned by."""
 
@@ -258,6 +266,7 @@ class Knobs(Struct, frozen=True):
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or
     more."""
     forms: FormKnobs = FormKnobs()
+    cache: CacheKnobs = CacheKnobs()
     prefetch: Prefetch = Prefetch()
     """What is offered with a new prompt."""
     toolbox: ToolboxKnobs = ToolboxKnobs()

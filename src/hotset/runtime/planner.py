@@ -31,6 +31,7 @@ from hotset.nouns.price import Price, Prices
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
 from hotset.runtime.background import check
+from hotset.runtime.cache_marks import NO_MARKS, CacheMarks, choose_marks, has_marks
 from hotset.runtime.decision import SessionKnobs, candidates_note
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import OfferRound
@@ -145,6 +146,8 @@ class PlannedTurn:
     """Our tools, as they are listed beside the client's."""
     deferred: bool
     """Found tools can be called by their own names."""
+    marks: CacheMarks
+    """Ours, for the provider's cache."""
     sent: SentRequest
     bill: Bill
 
@@ -331,13 +334,15 @@ class Planner:
         hidden = {**facts.hidden, **new}
         spoken = {**hidden, **ours.spelled}
         try:
-            outgoing, body = self._draw(facts, made, spoken, ours.specs)
+            marks = self._choose_marks(facts, lines, made, fixed)
+            outgoing, body = self._draw(facts, made, spoken, ours.specs, marks)
         except Forbidden:
             # the rules concern messages: they hold if no message leaves, only content of messages
             stay = replace(moment, messages_stay=True)
             again = plan(lines, facts.table, offers, knobs, stay)
             made = replace(again, choices=made.choices)
-            outgoing, body = self._draw(facts, made, spoken, ours.specs)
+            marks = self._choose_marks(facts, lines, made, fixed)
+            outgoing, body = self._draw(facts, made, spoken, ours.specs, marks)
         if behind is not None:  # count it as rendered
             extra = self._weigher.lines(links, request.model, hidden)[-1].whole - lines[-1].whole
             made = replace(made, tokens=made.tokens + extra, whole=made.whole + extra)
@@ -353,8 +358,9 @@ class Planner:
             behind=behind,
             specs=ours.specs,
             deferred=ours.deferred,
+            marks=marks,
             sent=SentRequest(links[-1].chain, facts.now, fixed + made.tokens),
-            bill=_estimate(made, lines, facts, fixed),
+            bill=_estimate(made, lines, facts, fixed, marks),
         )
 
     def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
@@ -365,7 +371,7 @@ class Planner:
             facts.links, planned.hidden, facts.dialect, facts.store, deferred=False
         )
         spoken = {**planned.hidden, **recalled.spelled}
-        outgoing, body = self._draw(facts, planned.plan, spoken, specs)
+        outgoing, body = self._draw(facts, planned.plan, spoken, specs, planned.marks)
         scene = replace(planned.scene, specs={spec.name: spec for spec in specs}, defers=False)
         return replace(
             planned, scene=scene, body=body, outgoing=outgoing, specs=specs, deferred=False
@@ -569,11 +575,35 @@ class Planner:
         made: Plan,
         hidden: Mapping[Chain, Hidden],
         specs: Sequence[ToolSpec],
+        marks: CacheMarks,
     ) -> tuple[Request, bytes]:
         """The request as planned, and its body. Raises `Forbidden`."""
         shown, hidden = ({}, {}) if facts.off else (made.shown, hidden)
         return self._renderer.render(
-            facts.request, facts.links, shown, hidden, specs=specs, dialect=facts.dialect
+            facts.request,
+            facts.links,
+            shown,
+            hidden,
+            specs=specs,
+            marks=marks,
+            dialect=facts.dialect,
+        )
+
+    def _choose_marks(
+        self, facts: RequestFacts, lines: Sequence[Line], made: Plan, fixed: int
+    ) -> CacheMarks:
+        """Our marks for the provider's cache: none before a line's second request."""
+        sent = facts.table.sent
+        is_on = facts.knobs.cache.marks and self._config.inject and not facts.off
+        if not is_on or sent is None:
+            return NO_MARKS
+        return choose_marks(
+            facts.request,
+            facts.dialect,
+            facts.price,
+            made,
+            tokens=round((fixed + made.tokens) * facts.ratio),
+            pause=facts.now - sent.time if latest_sent(lines, facts.table) >= 0 else None,
         )
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
@@ -746,23 +776,28 @@ def _hidden_texts(facts: RequestFacts) -> Iterator[str]:
             yield from (part.content.decode("utf-8", "replace") for part in parts)
 
 
-def _estimate(made: Plan, lines: Sequence[Line], facts: RequestFacts, fixed: int) -> Bill:
+def _estimate(
+    made: Plan, lines: Sequence[Line], facts: RequestFacts, fixed: int, marks: CacheMarks
+) -> Bill:
     """Estimated cost of the prompt under the provider's cache rules, next to the cost of sending
     everything."""
     latest, price = facts.table.sent, facts.price
+    # Where marks are needed and the client sets none, sending everything would use no cache.
+    theirs = has_marks(facts.request, facts.dialect)
+    first = sum(line.role is Role.ASSISTANT for line in lines) <= 1
     at = latest_sent(lines, facts.table)
     cold = at < 0 or latest is None or facts.now - latest.time > price.ttl
     before = sum(line.whole for line in lines[: at + 1])
 
-    def billed(fixed: int, prompt: int, kept: int) -> Usage:
-        return charge(
-            price,
-            round((fixed + prompt) * facts.ratio),
-            round((fixed + kept) * facts.ratio),
-            cold=cold,
-        )
+    def billed(fixed: int, prompt: int, kept: int, *, caches: bool) -> Usage:
+        whole = round((fixed + prompt) * facts.ratio)
+        if not caches:
+            return Usage(input=whole)
+        is_cold = cold or (first and not theirs)  # our marks begin with the second request
+        return charge(price, whole, round((fixed + kept) * facts.ratio), cold=is_cold)
 
-    sent, whole = billed(fixed, made.tokens, made.kept), billed(facts.own, made.whole, before)
+    sent = billed(fixed, made.tokens, made.kept, caches=theirs or marks.everywhere)
+    whole = billed(facts.own, made.whole, before, caches=theirs)
     return Bill(
         model=facts.request.model,
         upstream=facts.upstream,
