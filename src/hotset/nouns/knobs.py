@@ -122,6 +122,10 @@ class ToolboxKnobs(Struct, frozen=True):
     together: Share = 0.1
     """What is added to the score of a tool that is used together with those the session used: it
     decides between near ones."""
+    unused: Annotated[AtLeastOne, _of("sessions")] = 5
+    """Latest sessions that had a tool of the client's and did not call it, for it to count as
+    unused: `savings` shows what such tools cost, and with `client = "auto"` in `[tools]` a new
+    session's list leaves them out."""
     waiting: Annotated[Count, _of("skills")] = 3
     """Skills that would fit and wait for a person's consent, a line each."""
 
