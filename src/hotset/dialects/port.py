@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import Any, Protocol
 
+from hotset.dialects.hand_over import HandOver
 from hotset.nouns.call import Headers
 from hotset.nouns.link import Link
 from hotset.nouns.message import (
@@ -347,9 +348,12 @@ class Dialect(Protocol):
         `check(reveal(changed), reveal(own))`.
         """
 
-    def view(self, ours: Container[str], *, streamed: bool) -> TurnView:
+    def view(
+        self, ours: Container[str], *, streamed: bool, hand_over: HandOver | None = None
+    ) -> TurnView:
         """What the client sees of a turn in which the model may call these tools of ours; no tool
-        of the client's may have one of these names. `streamed` tells how the upstream answers."""
+        of the client's may have one of these names. `streamed` tells how the upstream answers.
+        Calls that `hand_over` resolves are the client's, under its own tool's name."""
 
     def compose(self, system: Any, messages: Sequence[Any]) -> dict[str, Any]:
         """The fields of a body that hold a conversation; no system text if `system` is empty."""

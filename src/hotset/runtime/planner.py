@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -28,6 +28,7 @@ from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.note import Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
+from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
 from hotset.runtime.background import check
@@ -38,7 +39,7 @@ from hotset.runtime.offer_round import OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
 from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
 from hotset.sources.port import Scene, Source
-from hotset.sources.tools import weigh
+from hotset.sources.tools import client_tool_name, weigh, weigh_tools
 from hotset.store.port import Store
 from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
 from hotset.window.ghosts import not_in_client
@@ -121,6 +122,8 @@ class RequestFacts:
     price: Price
     ratio: float
     """Provider tokens per token of ours."""
+    left_out: Mapping[str, bytes]
+    """The client's own tools that are not in the list, by name."""
     own: int
     """Tokens of what the client sends before the messages. Our tools are not counted: sending
     everything would not need them."""
@@ -445,6 +448,12 @@ class Planner:
             and (one := self._with_one_set(request, dialect, store, links)) is not request
         ):
             request, links = one, self._linked.of(one)
+        left_out: Mapping[str, bytes] = {}
+        if not off and self._config.tooling.client is ClientListing.AUTO:
+            request, left_out = self._without_unused(
+                request, dialect, store, links, now=now, ttl=price.ttl
+            )
+            links = self._linked.of(request) if left_out else links
         brought = brings_ours(request.tools)
         offered = (
             not off
@@ -481,6 +490,7 @@ class Planner:
             else {},
             price=price,
             ratio=self._calibrations.ratio(request.model, store),
+            left_out=left_out,
             own=self._weigher.fixed(request),
             knobs=self._knobs(request, price, agent, askable=offered or brought),
         )
@@ -514,6 +524,36 @@ class Planner:
             return request
         return one if dialect.injectable(one, OUR_TOOLS) else request
 
+    def _without_unused(
+        self,
+        request: Request,
+        dialect: Dialect,
+        store: Store,
+        links: tuple[Link, ...],
+        *,
+        now: float,
+        ttl: float,
+    ) -> tuple[Request, Mapping[str, bytes]]:
+        """The request without the client's tools that its latest sessions did not call, and these
+        tools. Unchanged if the client fixes what is called, or would be left without a tool."""
+        names = {
+            name
+            for source in self.sources
+            for name in source.leaves_out(request, links, store, now, ttl)
+        }
+        names -= {msgspec.json.decode(name) for name in _referred_tools(request, dialect)}
+        left_out = {tool.name: tool.raw for tool in request.tools if _is_one_of(tool.raw, names)}
+        stays = len(left_out) < len(request.tools) and self._config.inject
+        if not left_out or not stays or not _is_free(request) or brings_ours(request.tools):
+            return request, {}
+        one = dialect.parse(dialect.withhold(request.raw, lambda raw: _is_one_of(raw, names)))
+        broken = dialect.check(one, request)
+        is_broken = bool(broken) and beyond(broken, dialect.check(request)) is not None
+        ours = (*OUR_TOOLS, *_TOOLBOX)
+        if is_broken or not dialect.injectable(one, ours):
+            return request, {}
+        return one, left_out
+
     def _scene(self, facts: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId) -> Scene:
         """The part of the facts that the sources may see."""
         request, last = facts.request, facts.links[-1]
@@ -537,6 +577,7 @@ class Planner:
             offers_tools=facts.offered,
             defers=facts.offered and self.deferrals.allowed(request, facts.dialect, facts.upstream),
             sees=can_see(request.model),
+            left_out=facts.left_out,
             fixed=facts.own,
             room=_free_tokens(facts, lines) if may_add else 0,
             count=_counter(request.model),
@@ -644,6 +685,17 @@ class Planner:
     def _hold(self, table: PageTable, now: float) -> None:
         assert table.sent is not None
         self._tables.put(table.sent.head, _HeldTable(table, now))
+
+
+def _is_one_of(raw: bytes, names: Container[str]) -> bool:
+    """True for the definition of a function of the client's with one of these names."""
+    return client_tool_name(msgspec.json.decode(raw)) in names
+
+
+def _is_free(request: Request) -> bool:
+    """True if the model chooses which tool it calls, and whether it calls one."""
+    chosen = msgspec.json.decode(request.params).get("tool_choice")
+    return (chosen.get("type") if isinstance(chosen, dict) else chosen) in (None, "auto")
 
 
 def _referred_tools(request: Request, dialect: Dialect) -> list[bytes]:
@@ -797,7 +849,8 @@ def _estimate(
         return charge(price, whole, round((fixed + kept) * facts.ratio), cold=is_cold)
 
     sent = billed(fixed, made.tokens, made.kept, caches=theirs or marks.everywhere)
-    whole = billed(facts.own, made.whole, before, caches=theirs)
+    listed = facts.own + weigh_tools(list(facts.left_out.values()))
+    whole = billed(listed, made.whole, before, caches=theirs)
     return Bill(
         model=facts.request.model,
         upstream=facts.upstream,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         readable as readable,
     )
     from hotset.sources.tools.client_tools import (
+        client_tool_name as client_tool_name,
+        hand_over as hand_over,
         latest_tools as latest_tools,
         never_called as never_called,
         weigh_tools as weigh_tools,
@@ -54,7 +56,12 @@ if TYPE_CHECKING:
 
 _FACE = {
     "approval": ("ToolState", "diff", "readable"),
-    "client_tools": ("latest_tools", "never_called", "weigh_tools"),
+    "client_tools": (
+        *("client_tool_name", "hand_over"),
+        "latest_tools",
+        "never_called",
+        "weigh_tools",
+    ),
     "found.servers": (
         *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
         "remove_server",

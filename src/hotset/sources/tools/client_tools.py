@@ -9,8 +9,12 @@ from itertools import islice
 import msgspec
 
 from hotset import tokens
+from hotset.dialects.hand_over import HandOver
+from hotset.errors import Malformed
 from hotset.nouns.page import Kind, SessionId
 from hotset.store.port import Store, Where
+from hotset.text.terms import first_hits, terms
+from hotset.window.toolbox_tools import USE, parse_use
 
 _DEFERRED = "defer_loading"
 _MOST_SEARCHED = 200
@@ -88,3 +92,48 @@ def client_tool_name(tree: Mapping[str, object]) -> str:
     name = (inner if isinstance(inner, dict) else tree).get("name")
     is_function = tree.get("type", "custom") in ("custom", "function") and "format" not in tree
     return name if is_function and isinstance(name, str) else ""
+
+
+def describe_left_out(left_out: Mapping[str, bytes], query: str, limit: int) -> list[str]:
+    """What `find_tools` says of the client's own tools that are not in the list: those that fit,
+    best first; the names of all of them if none does."""
+    if not left_out:
+        return []
+    asked, low = terms(query), query.casefold()
+    scores: dict[str, float] = {}
+    for name, raw in left_out.items():
+        text = f"{name} {_described(raw)[0]}"
+        fit = sum(term.weight for _, term in first_hits(text, asked))
+        scores[name] = fit + sum(term.weight for term in asked) * (name.casefold() in low)
+    best = sorted((name for name in scores if scores[name]), key=lambda name: -scores[name])
+    if not best:
+        return [f"[hotset: also unlisted, find one by its name: {', '.join(left_out)}]"]
+    return [_line(name, *_described(left_out[name])) for name in best[:limit]]
+
+
+def _line(name: str, description: str, schema: str) -> str:
+    return f"{name}: {description} Arguments: {schema} Call: use_tool(name={name!r}, arguments=...)"
+
+
+def _described(raw: bytes) -> tuple[str, str]:
+    """A definition's description, and the JSON schema of its arguments."""
+    tree = msgspec.json.decode(raw)
+    inner = tree.get("function")
+    tool = inner if isinstance(inner, dict) else tree
+    schema = tool.get("input_schema") or tool.get("parameters") or {}
+    return str(tool.get("description") or ""), msgspec.json.encode(schema).decode()
+
+
+def hand_over(left_out: Mapping[str, bytes]) -> HandOver | None:
+    """How calls of these tools through `use_tool` reach the client; None if there are none."""
+
+    def resolve(arguments: bytes) -> tuple[str, bytes] | None:
+        try:
+            wanted = parse_use(arguments)
+        except Malformed:
+            return None  # it is answered with what to send instead
+        if wanted.name not in left_out or isinstance(wanted.arguments, str):
+            return None
+        return wanted.name, msgspec.json.encode(wanted.arguments)
+
+    return HandOver(USE, resolve) if left_out else None
