@@ -226,8 +226,9 @@ class DocumentView(_View):
 
     def round(self) -> Round:
         if self._renamer is not None:
-            body = b"".join(self._got)
-            self._got = [self._renamer.document(json_bytes.salvage(body)[0]) or body]
+            text = json_bytes.salvage(b"".join(self._got))[0]
+            if (renamed := self._renamer.document(text)) != text:
+                self._got = [renamed]
         self._bodies.append(b"".join(self._got))
         last = self._observe()
         self._got.clear()
