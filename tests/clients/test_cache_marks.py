@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hotset.nouns.knobs import CacheKnobs
 from hotset.nouns.message import Usage
 from hotset.testing import Say, ScriptedUpstream
+from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Received
 from tests.proxy.talking import (
     SHORTENING,
@@ -112,3 +113,76 @@ def test_savings_count_what_the_marks_saved(pair):
     assert bills[0].sent.cache_write == 0
     assert bills[1].sent.cache_write > 0
     assert all(bill.sent.cache_read > 0 for bill in bills[2:])
+
+
+class _Clock:
+    now = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _spaced(
+    folder, fixed: str, pause: float, *, marked: bool = False
+) -> tuple[list[Received], Usage]:
+    """Six sessions of three calls, with a pause after each call; and what the provider got."""
+    clock, marks = _Clock(), {"cache_control": {"type": "ephemeral"}}
+    text = 2 * SYSTEM
+    system = [{"type": "text", "text": text, **marks}] if marked else text
+    knobs = replace(SHORTENING, cache=CacheKnobs(fixed=fixed))
+    with (
+        ScriptedUpstream(lambda _: Say("Well."), now=clock, strict=True) as upstream,
+        LocalProxy(folder, anthropic_url=upstream.anthropic_url, knobs=knobs, clock=clock) as proxy,
+        anthropic.Anthropic(
+            base_url=proxy.address.anthropic_base_url, api_key="sk-test", max_retries=0
+        ) as client,
+    ):
+        for session in range(6):
+            messages: list = []
+            for number in range(3):
+                messages.append({"role": "user", "content": f"Question {session}.{number}"})
+                reply = client.messages.create(
+                    model="claude-sonnet-4-6",
+                    max_tokens=1000,
+                    system=system,
+                    messages=messages,
+                    tools=tools("anthropic", "read_file"),
+                    extra_body=marks if marked else {},
+                )
+                messages.append({"role": "assistant", "content": reply.content[0].text})
+                clock.now += pause
+        return upstream.requests, upstream.bill
+
+
+def _full_price(bill: Usage) -> float:
+    return _price(bill) + 0.75 * bill.lasting
+
+
+@pytest.mark.slow
+def test_an_hour_pays_where_the_pauses_say_so_and_auto_knows(tmp_path):
+    """Twenty minutes: longer than the short time, shorter than the long one."""
+    bills = {
+        fixed: _full_price(_spaced(tmp_path / fixed, fixed, 1200.0, marked=True)[1])
+        for fixed in ("5m", "1h", "auto")
+    }
+
+    assert bills["1h"] < 0.5 * bills["5m"]
+    assert bills["1h"] < bills["auto"] < 0.8 * bills["5m"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pause", [10.0, 7200.0])
+def test_auto_stays_with_the_short_time_where_no_pause_is_saved(tmp_path, pause):
+    requests, bill = _spaced(tmp_path, "auto", pause, marked=True)
+
+    assert bill.lasting == 0
+    assert not any(b'"1h"' in each.body for each in requests)
+
+
+@pytest.mark.slow
+def test_a_sessions_fixed_part_keeps_its_time_and_a_client_without_marks_gets_it_too(tmp_path):
+    requests, bill = _spaced(tmp_path, "1h", 10.0)
+
+    assert bill.lasting > 0
+    marked = [each.body.count(b'"1h"') for each in requests]
+    assert marked == [0, 1, 1] * 6  # none before a conversation's second request

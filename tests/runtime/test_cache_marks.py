@@ -12,7 +12,7 @@ from hotset.dialects import DIALECTS
 from hotset.nouns.message import DialectName
 from hotset.nouns.price import Price
 from hotset.nouns.window import Plan
-from hotset.runtime.cache_marks import NO_MARKS, CacheMarks, choose_marks
+from hotset.runtime.cache_marks import NO_MARKS, CacheMarks, choose_marks, lasting_pays
 from hotset.runtime.renderer import draw_body
 from hotset.testing.upstream.cache import PromptCache, marked_prompt, serve_marked
 from tests.dialects.conversations import conversations
@@ -205,6 +205,36 @@ def test_behind_a_pause_marks_pay_for_an_agent_and_not_for_a_slow_conversation()
     assert _choice(agent, pause=900.0).everywhere
     assert not _choice(talk, pause=900.0).everywhere
     assert _choice(talk, pause=60.0).everywhere
+
+
+@pytest.mark.parametrize(
+    ("pauses", "pays"),
+    [
+        ([], False),
+        ([10.0] * 50, False),
+        ([600.0], True),
+        ([7200.0] * 10, False),
+        ([600.0, 7200.0], False),
+        ([600.0, 600.0, 7200.0], True),
+    ],
+)
+def test_an_hour_pays_if_it_saves_more_rewrites_than_its_writes_cost(pauses, pays):
+    hour = Price(3, 15, lookback=20, write_lasting=2.0, ttl_lasting=3600)
+    assert lasting_pays(pauses, hour) is pays
+
+
+def test_the_longer_time_is_given_to_every_mark_in_front_and_to_no_other():
+    tools = [{"name": "read", "input_schema": {}, "cache_control": {"type": "ephemeral"}}]
+    system = [{"type": "text", "text": "Be brief.", "cache_control": {"ttl": "5m", "type": "x"}}]
+    body = _conversation(_step(1), tools=tools, system=system, cache_control=MARK).encode()
+    marked = json.loads(_marked(body, CacheMarks(lasting=True)))
+
+    lasting = {"type": "ephemeral", "ttl": "1h"}
+    assert marked["tools"][0]["cache_control"] == lasting
+    assert marked["system"][0]["cache_control"] == lasting
+    assert marked["cache_control"] == MARK
+    assert _without_marks(marked) == _without_marks(json.loads(body))
+    serve_marked(PromptCache(), marked_prompt(marked), 0.0)
 
 
 def test_an_argument_that_is_called_cache_control_is_no_mark():

@@ -219,6 +219,8 @@ class CacheMarking:
     mark_fixed: MarkFixed
     """The body with a mark at the end of what precedes the messages; unchanged if there is no
     place for one."""
+    lengthen_fixed: Callable[[bytes], bytes]
+    """The body with the longer time to live in the client's marks there."""
 
 
 class Dialect(Protocol):

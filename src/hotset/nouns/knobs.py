@@ -209,12 +209,19 @@ class FormKnobs(Struct, frozen=True):
     it."""
 
 
+FixedLifetime = Literal["5m", "1h", "auto"]
+
+
 class CacheKnobs(Struct, frozen=True):
     """Where the provider's cache of a prompt may end, if that has to be marked in the request."""
 
     marks: bool = True
     """A conversation whose client sets no marks gets them from its second request on, where they
     pay; a client's own marks stay, and get one more behind what has left if one is free."""
+    fixed: FixedLifetime = "5m"
+    """How long the provider keeps the fixed part (system text and tools): `1h` costs 2 instead of
+    1.25 to write, `auto` takes it where the pauses between the project's latest requests say that
+    it pays. Decided with a session's first request."""
 
 
 class Knobs(Struct, frozen=True):

@@ -7,14 +7,30 @@ stays as it is, and the conversation itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 
 from hotset.dialects.port import CacheMarking, ClientMarks, Dialect
+from hotset.files.lru import Lru
+from hotset.nouns.deposit import NoteWritten
+from hotset.nouns.knobs import FixedLifetime
 from hotset.nouns.message import Message, Request
-from hotset.nouns.page import Kind, Role
+from hotset.nouns.note import Space
+from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.price import Price
 from hotset.nouns.window import WHOLE, Plan
+from hotset.store.port import Store
+
+_LASTING = Space("lasting")
+"""Sessions whose fixed part is cached for the longer time, keyed by their first message."""
+
+_MOST_SESSIONS = 2048
+_MOST_RECENT = 20
+"""Sessions whose pauses are looked at."""
+
+_FRESH_SECONDS = 600.0
+"""How long the pauses that were read hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +42,74 @@ class CacheMarks:
     stubs: frozenset[bytes] = frozenset()
     """The texts that stay of what left: the prefix is stable up to the last one."""
     lookback: int = 20
+    lasting: bool = False
+    """The fixed part is kept for the longer time."""
 
 
 NO_MARKS = CacheMarks()
+
+
+class FixedLifetimes:
+    """Whether a session's fixed part is cached for the longer time. Thread-safe.
+
+    Decided with a session's first request: the provider keeps what was written for the time that
+    it was written for.
+    """
+
+    def __init__(self) -> None:
+        self._known: Lru[Chain, bool] = Lru(count=_MOST_SESSIONS)
+        self._latest: tuple[float, tuple[float, ...]] = (0.0, ())
+        """When the project's pauses were read, and the pauses."""
+
+    def is_lasting(
+        self,
+        mode: FixedLifetime,
+        first: Chain,
+        price: Price,
+        store: Store,
+        now: float,
+        *,
+        opens: bool,
+    ) -> bool:
+        """True if the session that begins with `first` has it for the longer time."""
+        if not price.write_lasting:
+            return False
+        known = self._known.get(first)
+        if known is None:
+            kept = first in store.notes(_LASTING, [first])
+            known = kept or (opens and (mode == "1h" or self._pays(price, store, now)))
+            self._known.put(first, known)
+        return known
+
+    def note(self, first: Chain, marks: CacheMarks, *, opens: bool) -> NoteWritten | None:
+        """The note to keep with a session's first plan."""
+        return NoteWritten(_LASTING, first, b"true") if marks.lasting and opens else None
+
+    def _pays(self, price: Price, store: Store, now: float) -> bool:
+        read, pauses = self._latest
+        if not read or now - read > _FRESH_SECONDS:
+            pauses = tuple(recent_pauses(store))
+            self._latest = now, pauses
+        return lasting_pays(pauses, price)
+
+
+def lasting_pays(pauses: Iterable[float], price: Price) -> bool:
+    """True if these pauses between requests make the longer time cheaper: a pause that outlives the
+    short time saves a rewrite, one that outlives both costs the higher price of writing once
+    more."""
+    lengths = list(pauses)
+    saved = sum(price.ttl < each <= price.ttl_lasting for each in lengths)
+    rewritten = 1 + sum(each > price.ttl_lasting for each in lengths)
+    return saved * (price.write - price.read) > rewritten * (price.write_lasting - price.write)
+
+
+def recent_pauses(store: Store) -> Iterator[float]:
+    """Seconds between the project's latest requests that offered tools, whatever their session: the
+    fixed part is mostly the same."""
+    sessions = islice(store.recent_sessions(), _MOST_RECENT)
+    turns = (turn for each in sessions for turn in store.turns(each.id))
+    times = sorted(turn.started for turn in turns if turn.tools is not None)
+    return (after - before for before, after in pairwise(times))
 
 
 def choose_marks(

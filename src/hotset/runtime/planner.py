@@ -32,7 +32,13 @@ from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
 from hotset.runtime.background import check
-from hotset.runtime.cache_marks import NO_MARKS, CacheMarks, choose_marks, has_marks
+from hotset.runtime.cache_marks import (
+    NO_MARKS,
+    CacheMarks,
+    FixedLifetimes,
+    choose_marks,
+    has_marks,
+)
 from hotset.runtime.decision import SessionKnobs, candidates_note
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import OfferRound
@@ -245,6 +251,9 @@ class Planner:
         self._offers = OfferRound(self.sources)
         self._brought = BroughtTools()
         self._session_knobs = SessionKnobs()
+        self._lifetimes = FixedLifetimes()
+        self._may_last = config.knobs_for("").cache.fixed != "5m"
+        """The first request of a session looks into the store."""
         self._monotonic = monotonic
         self._summaries = summaries
         self._linked = LineageLinker()
@@ -260,7 +269,7 @@ class Planner:
 
     def is_quick(self, request: Request) -> bool:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
-        small = len(request.raw) <= _SMALL and _is_opening(request)
+        small = len(request.raw) <= _SMALL and _is_opening(request) and not self._may_last
         return small and self._calibrations.knows(request.model) and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
@@ -398,8 +407,9 @@ class Planner:
             for each in self.sources
             for deposit in each.took(planned.scene, planned.taken(each))
         ]
-        first = next((each.chain for each in facts.links if not each.message.aside), ROOT)
+        first = _first_chain(facts.links)
         notes = [
+            self._lifetimes.note(first, planned.marks, opens=facts.opens),
             self._brought.note(facts.links[-1].chain, facts.now) if facts.brought else None,
             self._session_knobs.note(first, facts.knobs),
             candidates_note(planned.scene.turn, planned.plan.choices),
@@ -634,18 +644,31 @@ class Planner:
         self, facts: RequestFacts, lines: Sequence[Line], made: Plan, fixed: int
     ) -> CacheMarks:
         """Our marks for the provider's cache: none before a line's second request."""
-        sent = facts.table.sent
-        is_on = facts.knobs.cache.marks and self._config.inject and not facts.off
-        if not is_on or sent is None:
+        sent, knobs = facts.table.sent, facts.knobs.cache
+        if facts.off or not self._config.inject or facts.dialect.marking is None:
             return NO_MARKS
-        return choose_marks(
-            facts.request,
-            facts.dialect,
+        marks = NO_MARKS
+        if knobs.marks and sent is not None:
+            marks = choose_marks(
+                facts.request,
+                facts.dialect,
+                facts.price,
+                made,
+                tokens=round((fixed + made.tokens) * facts.ratio),
+                pause=facts.now - sent.time if latest_sent(lines, facts.table) >= 0 else None,
+            )
+        if knobs.fixed == "5m":
+            return marks
+        is_cached = fixed * facts.ratio >= facts.price.minimum
+        lasting = self._lifetimes.is_lasting(
+            knobs.fixed,
+            _first_chain(facts.links),
             facts.price,
-            made,
-            tokens=round((fixed + made.tokens) * facts.ratio),
-            pause=facts.now - sent.time if latest_sent(lines, facts.table) >= 0 else None,
+            facts.store,
+            facts.now,
+            opens=facts.opens and is_cached,
         )
+        return replace(marks, lasting=lasting)
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
@@ -708,6 +731,10 @@ def _referred_tools(request: Request, dialect: Dialect) -> list[bytes]:
         for message in request.messages
         for name in dialect.loaded_tools(message.raw)
     ]
+
+
+def _first_chain(links: Sequence[Link]) -> Chain:
+    return next((each.chain for each in links if not each.message.aside), ROOT)
 
 
 def _is_opening(request: Request) -> bool:

@@ -99,8 +99,10 @@ def draw_body(
     tools."""
     marked = mark_messages(outgoing, marks, dialect)
     body = dialect.offer(dialect.render(marked), specs) if specs else dialect.render(marked)
-    if marked is not outgoing and marks.everywhere and dialect.marking is not None:
-        body = dialect.marking.mark_fixed(body, lasting=False)
+    if dialect.marking is not None and marks.everywhere and marked is not outgoing:
+        body = dialect.marking.mark_fixed(body, lasting=marks.lasting)
+    elif dialect.marking is not None and marks.lasting:
+        body = dialect.marking.lengthen_fixed(body)
     return marked, body
 
 

@@ -163,6 +163,7 @@ def sum_usages(usages: Sequence[Usage]) -> Usage:
         cache_read=sum(each.cache_read for each in usages),
         cache_write=sum(each.cache_write for each in usages),
         output=sum(each.output for each in usages),
+        lasting=sum(each.lasting for each in usages),
         estimated=any(each.estimated for each in usages),
     )
 

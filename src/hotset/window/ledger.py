@@ -374,6 +374,7 @@ def _plus(one: Usage, other: Usage) -> Usage:
         one.cache_read + other.cache_read,
         one.cache_write + other.cache_write,
         one.output + other.output,
+        lasting=one.lasting + other.lasting,
     )
 
 

@@ -76,6 +76,25 @@ def mark_fixed(body: bytes, *, lasting: bool) -> bytes:
     return json_bytes.splice(body, edits) if edits else body
 
 
+def lengthen_fixed(body: bytes) -> bytes:
+    """The body with the longer time to live in the client's marks on its tools and system texts.
+    All of them: a lasting mark may not come behind one that is not."""
+    fields = envelope.open_envelope(body, "messages").fields
+    try:
+        blocks = [
+            block
+            for name in ("tools", "system")
+            if name in fields
+            for block in JsonNode(body, fields[name].value).elements()
+        ]
+        marks = [mark for block in blocks if (mark := block.members().get(_FIELD)) is not None]
+    except Malformed:
+        return body
+    return json_bytes.splice(
+        body, [(mark.span, _WRITTEN[True]) for mark in marks if mark.raw.startswith(b"{")]
+    )
+
+
 def _mark_content(content: JsonNode, *, lasting: bool) -> list[Edit] | None:
     """A mark on the last block that may carry one; the whole of a text."""
     if content.is_text:
@@ -107,4 +126,6 @@ def _is_tool(block: JsonNode) -> bool:
     return bool(members) and is_own and not members.keys() & {_FIELD, "defer_loading"}
 
 
-marking: CacheMarking | None = CacheMarking(rules.MAX_MARKS, read_marks, mark_message, mark_fixed)
+marking: CacheMarking | None = CacheMarking(
+    rules.MAX_MARKS, read_marks, mark_message, mark_fixed, lengthen_fixed
+)
