@@ -3,17 +3,20 @@ told apart."""
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
+from hotset.dialects import DIALECTS
 from hotset.nouns.bill import Bill
-from hotset.nouns.deposit import Billed
-from hotset.nouns.message import Usage
-from hotset.nouns.turn import Event
+from hotset.nouns.deposit import Billed, ReplyReceived, RequestReceived
+from hotset.nouns.message import DialectName, Usage
+from hotset.nouns.turn import Event, Outcome
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept
+from hotset.tokens import count as count_tokens
 from tests.cli.conftest import NOW, Desk
 
 SONNET = Bill(
@@ -264,3 +267,61 @@ def test_one_turn_without_a_bill_is_told_as_one(desk: Desk):
         StoreTalk(store, key="free", time=NOW).turn("hello", "done")
 
     assert "1 more turn has no bill" in desk.run("savings").err
+
+
+def offer(desk: Desk, key: str, called: str, *tools: dict) -> None:
+    """A session of one billed turn, whose client offered tools and whose model called one."""
+    dialect = DIALECTS[DialectName.ANTHROPIC]
+    asked = {"model": SONNET.model, "tools": tools, "messages": [{"role": "user", "content": key}]}
+    use = {"type": "tool_use", "id": f"toolu_{key}", "name": called, "input": {}}
+    said = {
+        "type": "message",
+        "role": "assistant",
+        "content": [use],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 1},
+    }
+    raw = json.dumps(said).encode()
+    with closing(SqliteStore.open(desk.data)) as store:
+        request = dialect.parse(json.dumps(asked).encode())
+        turn = kept(store, RequestReceived(request, NOW, "", key=key)).turn
+        reply = dialect.read(raw, streamed=False)
+        kept(store, ReplyReceived(turn, NOW, Outcome.DONE, 200, raw, reply))
+        kept(store, Billed(id_of(store, turn), SONNET))
+
+
+def test_tools_that_no_session_called_are_told_in_tokens_and_money(desk: Desk):
+    long = {"name": "never", "description": "Never called. " * 300, "input_schema": {}}
+    tools = [
+        {"name": "read", "input_schema": {}},
+        long,
+        {"name": "later", "input_schema": {}, "defer_loading": True},
+        {"type": "web_search_20250305", "name": "web_search"},
+    ]
+    offer(desk, "one", "read", *tools)
+    offer(desk, "two", "read", *tools)
+
+    told = desk.run("savings", "--json").json()["unused_tools"]
+
+    size = count_tokens(json.dumps(long).encode())
+    assert (told["sessions"], told["offered"], told["names"]) == (2, 2, ["never"])
+    assert told["tokens"] == size
+    assert told["prompt_pct"] == pytest.approx(100 * size / 10_000)
+    assert told["dollars"] == pytest.approx(2 * size * 0.3 / 1e6)  # both times from the cache
+    assert desk.run("status", "--json").json()["unused_tools"] == told
+    words = f"1 of 2 tools not called in the latest 2 sessions: {size:,} tokens of every prompt"
+    assert words in desk.run("savings").out
+    assert words in desk.run("status").out
+
+
+def test_a_tool_that_one_session_called_is_not_told(desk: Desk):
+    tools = [{"name": "read", "input_schema": {}}, {"name": "write", "input_schema": {}}]
+    offer(desk, "one", "read", *tools)
+    offer(desk, "two", "write", *tools)
+
+    assert desk.run("savings", "--json").json()["unused_tools"]["names"] == []
+    assert "not called" not in desk.run("savings").out
+
+
+def test_without_tools_nothing_is_said_of_them(paid: Desk):
+    assert paid.run("savings", "--json").json()["unused_tools"] is None

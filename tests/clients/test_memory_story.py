@@ -14,6 +14,7 @@ import pytest
 from hotset.nouns.knobs import Remembering
 from hotset.testing import Call, Say
 from tests.proxy.conftest import Pair
+from tests.proxy.talking import asked, meant
 
 MODEL, CLAUDE = "gpt-5.4", "claude-sonnet-5"
 PARAMETERS = {
@@ -132,16 +133,11 @@ def test_what_one_session_learned_is_told_to_the_next(
     assert "hotset memory" not in json.dumps(system)
 
     for received in later[1:]:  # kept as it was said
-        said = [
-            message
-            for message in json.loads(received.body)["messages"]
-            if "hotset memory" in json.dumps(message)
-        ]
-        assert said == [
-            message
-            for message in json.loads(opening)["messages"]
-            if "hotset memory" in json.dumps(message)
-        ]
+        said, first = (
+            [meant(message) for message in asked(each).messages if b"hotset memory" in message.raw]
+            for each in (received, later[0])
+        )
+        assert said == first
 
 
 def test_what_a_conversation_was_told_is_not_told_again_there(pair: Callable[..., Pair]):

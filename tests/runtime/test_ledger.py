@@ -558,3 +558,10 @@ def test_an_alert_is_an_event_in_the_store_once_an_hour_also_after_a_restart(
     assert [(event.time, event.detail) for event in raised] == [
         (5000.0, {"name": "retrieval_pct", "value": 100.0, "threshold": 5.0})
     ]
+
+
+def test_without_the_clients_marks_sending_everything_would_not_have_been_cached():
+    whole, sent = Usage(input=1000), Usage(cache_read=600, cache_write=200)
+    measured = Usage(cache_read=500, cache_write=260, input=20)
+
+    assert reconcile(whole, measured, sent) == Usage(input=975)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Flag, auto
 from typing import Any, Protocol
 
+from hotset.dialects.hand_over import HandOver
 from hotset.nouns.call import Headers
 from hotset.nouns.link import Link
 from hotset.nouns.message import (
@@ -177,6 +178,47 @@ class Deferral:
     """The provider's documentation, and when it was read."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClientMarks:
+    """The cache marks that a client set."""
+
+    fixed: int = 0
+    """On its tools and system texts."""
+    inside: Mapping[int, int] = field(default_factory=dict)
+    """On its messages, by their index; a mark for the whole request counts behind the last one."""
+    lasting: frozenset[int] = frozenset()
+    """The indexes of those that ask for the longer time to live."""
+
+    @property
+    def count(self) -> int:
+        return self.fixed + sum(self.inside.values())
+
+
+class MarkMessage(Protocol):
+    def __call__(self, message: Message, *, lasting: bool) -> Message | None: ...
+
+
+class MarkFixed(Protocol):
+    def __call__(self, body: bytes, *, lasting: bool) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMarking:
+    """How a provider is told where its cache of a prompt may end."""
+
+    most: int
+    """Marks in one request, the client's included."""
+    read: Callable[[Request], ClientMarks]
+    mark_message: MarkMessage
+    """The message with a mark at its end, and nothing else changed; None if it cannot carry
+    one."""
+    mark_fixed: MarkFixed
+    """The body with a mark at the end of what precedes the messages; unchanged if there is no
+    place for one."""
+    lengthen_fixed: Callable[[bytes], bytes]
+    """The body with the longer time to live in the client's marks there."""
+
+
 class Dialect(Protocol):
     """One wire format: a package whose `__init__` has these names. `hotset.testing.check_dialect()`
     is the contract.
@@ -211,6 +253,8 @@ class Dialect(Protocol):
     """Fields of a request that the library composes, unless the program sets them."""
     deferral: Deferral | None
     """Where its provider accepts deferred tools; None if the dialect has no form for them."""
+    marking: CacheMarking | None
+    """How the provider's cache is marked; None if the provider caches by itself."""
     carries_images: bool
     """True if tool results can contain images."""
     previous_field: str
@@ -302,9 +346,12 @@ class Dialect(Protocol):
         `check(reveal(changed), reveal(own))`.
         """
 
-    def view(self, ours: Container[str], *, streamed: bool) -> TurnView:
+    def view(
+        self, ours: Container[str], *, streamed: bool, hand_over: HandOver | None = None
+    ) -> TurnView:
         """What the client sees of a turn in which the model may call these tools of ours; no tool
-        of the client's may have one of these names. `streamed` tells how the upstream answers."""
+        of the client's may have one of these names. `streamed` tells how the upstream answers.
+        Calls that `hand_over` resolves are the client's, under its own tool's name."""
 
     def compose(self, system: Any, messages: Sequence[Any]) -> dict[str, Any]:
         """The fields of a body that hold a conversation; no system text if `system` is empty."""

@@ -170,7 +170,7 @@ class Frames:
         raw = bytes(self._buffer[:end])
         del self._buffer[:end]
         self._searched = 0
-        return _frame(raw)
+        return frame_of(raw)
 
 
 def event(data: bytes, name: str = "") -> bytes:
@@ -178,7 +178,8 @@ def event(data: bytes, name: str = "") -> bytes:
     return (b"event: %s\n" % name.encode() if name else b"") + b"data: %s\n\n" % data
 
 
-def _frame(raw: bytes) -> SseFrame:
+def frame_of(raw: bytes) -> SseFrame:
+    """The frame of one event's bytes."""
     name, data = "", list[bytes]()
     for line in raw.splitlines():
         field, value = _field(line.removeprefix(_BOM))

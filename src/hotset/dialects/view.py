@@ -10,13 +10,14 @@ dialects' views and replies share.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from hotset.dialects import json_bytes, parts
+from hotset.dialects.hand_over import CallRenamer
 from hotset.dialects.port import OwnCall, Round, TurnView
 from hotset.dialects.sse import Frames, SseFrame
 from hotset.errors import Malformed
@@ -124,9 +125,12 @@ class Editor(ABC):
 class _View:
     """Base of both forms of a reply."""
 
-    def __init__(self, editor: Editor, read: Callable[[bytes], Reply]) -> None:
+    def __init__(
+        self, editor: Editor, read: Callable[[bytes], Reply], renamer: CallRenamer | None = None
+    ) -> None:
         self._editor = editor
         self._read = read
+        self._renamer = renamer
         self._got: list[bytes] = []
         self._rounds: list[Round] = []
         self._is_over = False
@@ -146,8 +150,10 @@ class _View:
 class StreamView(_View):
     _late = b""
 
-    def __init__(self, editor: Editor, read: Callable[[bytes], Reply]) -> None:
-        super().__init__(editor, read)
+    def __init__(
+        self, editor: Editor, read: Callable[[bytes], Reply], renamer: CallRenamer | None = None
+    ) -> None:
+        super().__init__(editor, read, renamer)
         self._frames = Frames()
 
     @property
@@ -164,12 +170,24 @@ class StreamView(_View):
 
     def take(self, chunk: bytes) -> bytes:
         self._go_on()
-        self._got.append(chunk)
-        return b"".join(map(self._editor.show, self._frames.feed(chunk)))
+        frames = self._frames.feed(chunk)
+        if self._renamer is None:
+            self._got.append(chunk)
+            return b"".join(map(self._editor.show, frames))
+        return self._pass_on([each for one in frames for each in self._renamer.pass_on(one)])
+
+    def _pass_on(self, frames: Iterable[SseFrame]) -> bytes:
+        """Show events after calls were renamed: what was read of the reply is these."""
+        self._got += [frame.raw for frame in frames]
+        return b"".join(map(self._editor.show, frames))
 
     def round(self) -> Round:
         self._go_on()
+        if self._renamer is not None:
+            self._late += self._pass_on(list(self._renamer.rest()))
         rest = self._frames.rest()
+        if rest is not None and self._renamer is not None:
+            self._got.append(rest.raw)
         # Half an event is useless; it is relayed only if everything is.
         if rest is not None and (self._editor.plain or _is_whole(rest.data)):
             self._late += self._editor.show(rest)
@@ -195,8 +213,10 @@ class DocumentView(_View):
     ended = stopped = False
     pulse = b""
 
-    def __init__(self, editor: Editor, read: Callable[[bytes], Reply]) -> None:
-        super().__init__(editor, read)
+    def __init__(
+        self, editor: Editor, read: Callable[[bytes], Reply], renamer: CallRenamer | None = None
+    ) -> None:
+        super().__init__(editor, read, renamer)
         self._bodies: list[bytes] = []
 
     def take(self, chunk: bytes) -> bytes:
@@ -205,6 +225,10 @@ class DocumentView(_View):
         return b""
 
     def round(self) -> Round:
+        if self._renamer is not None:
+            text = json_bytes.salvage(b"".join(self._got))[0]
+            if (renamed := self._renamer.document(text)) != text:
+                self._got = [renamed]
         self._bodies.append(b"".join(self._got))
         last = self._observe()
         self._got.clear()
@@ -222,10 +246,16 @@ class DocumentView(_View):
         return body
 
 
-def view_turn(editor: Editor, read: Callable[..., Reply], *, streamed: bool) -> TurnView:
+def view_turn(
+    editor: Editor,
+    read: Callable[..., Reply],
+    *,
+    streamed: bool,
+    renamer: CallRenamer | None = None,
+) -> TurnView:
     """The view of a turn whose upstream answers by events, or by a document."""
     return (StreamView if streamed else DocumentView)(
-        editor, lambda body: read(body, streamed=streamed)
+        editor, lambda body: read(body, streamed=streamed), renamer
     )
 
 

@@ -21,7 +21,7 @@ _CHARS_PER_TOKEN = 4
 _CROWDED = 0.25
 """Of the window, for steps: with less, it is crowded."""
 
-_SHORTEST = 250
+_SHORTEST = 400
 """Characters of a result, however crowded the window is."""
 
 _LEAST_SHARE = 0.15
@@ -134,6 +134,10 @@ class ToolboxKnobs(Struct, frozen=True):
     together: Share = 0.1
     """What is added to the score of a tool that is used together with those the session used: it
     decides between near ones."""
+    unused: Annotated[AtLeastOne, _of("sessions")] = 5
+    """Latest sessions that had a tool of the client's and did not call it, for it to count as
+    unused: `savings` shows what such tools cost, and with `client = "auto"` in `[tools]` a new
+    session's list leaves them out."""
     waiting: Annotated[Count, _of("skills")] = 3
     """Skills that would fit and wait for a person's consent, a line each."""
 
@@ -217,6 +221,21 @@ class FormKnobs(Struct, frozen=True):
     it."""
 
 
+FixedLifetime = Literal["5m", "1h", "auto"]
+
+
+class CacheKnobs(Struct, frozen=True):
+    """Where the provider's cache of a prompt may end, if that has to be marked in the request."""
+
+    marks: bool = True
+    """A conversation whose client sets no marks gets them from its second request on, where they
+    pay; a client's own marks stay, and get one more behind what has left if one is free."""
+    fixed: FixedLifetime = "5m"
+    """How long the provider keeps the fixed part (system text and tools): `1h` costs 2 instead of
+    1.25 to write, `auto` takes it where the pauses between the project's latest requests say that
+    it pays. Decided with a session's first request."""
+
+
 class Knobs(Struct, frozen=True):
     """Everything that a plan, an offer or an answer can be tuned by."""
 
@@ -281,6 +300,7 @@ class Knobs(Struct, frozen=True):
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or
     more."""
     forms: FormKnobs = FormKnobs()
+    cache: CacheKnobs = CacheKnobs()
     prefetch: Prefetch = Prefetch()
     """What is offered with a new prompt."""
     toolbox: ToolboxKnobs = ToolboxKnobs()

@@ -141,6 +141,8 @@ class Usage:
     output: int = 0
     estimated: bool = False
     """It is our own count: the provider reported none."""
+    lasting: int = 0
+    """The part of `cache_write` that is kept for the longer time, at the higher price."""
 
     @property
     def prompt(self) -> int:

@@ -171,6 +171,15 @@ class Deferring(StrEnum):
     """Wherever the dialect has a form for it; an upstream that refuses it gets words instead."""
 
 
+class ClientListing(StrEnum):
+    """Which of the client's own tools a session's model sees from the start."""
+
+    ALL = "all"
+    AUTO = "auto"
+    """Those that one of the latest sessions called (`toolbox.unused`); the others are found with
+    `find_tools`, called through `use_tool`, and reach the client as calls of its own tools."""
+
+
 class Tooling(Struct, frozen=True):
     """What an operator can choose about tools."""
 
@@ -182,6 +191,8 @@ class Tooling(Struct, frozen=True):
     deferred: Deferring = Deferring.OFF
     """Off, because what it does to a session's price and success was measured on a scripted
     provider only."""
+    client: ClientListing = ClientListing.ALL
+    """All, because what it does to a session's success could not be asked of a model."""
     list_seconds: Seconds = 10.0
     call_seconds: Seconds = 30.0
     idle_seconds: Seconds = 60.0

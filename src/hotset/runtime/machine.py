@@ -18,6 +18,7 @@ from hotset.errors import StoreFailed
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.knobs import Prefetching
+from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form, Shown
 from hotset.runtime.background import Background, BoundedPool
@@ -139,12 +140,12 @@ class Machine:
             writer=EpisodeWriter(summing.model, asking) if summing.model else None,
             clock=self.clock,
         )
-        prefetch, ghosts = self.config.knobs_for("").prefetch, self.config.tooling.ghosts
+        prefetch = self.config.knobs_for("").prefetch
         self.sources = (
             HistorySource(lambda: self.keeper.store, index),
             memory,
             CodeSource(index, prefetch, patience=patience),
-            *([ToolSource(self.toolbox, ghosts, patience)] if self.toolbox is not None else []),
+            *([self._tool_source(self.toolbox)] if self.toolbox is not None else []),
         )
         self.follower.sources = self.sources
         self.summariser = Summariser(
@@ -184,6 +185,11 @@ class Machine:
                 tending = machine.background.spawn(machine._tend(source), f"tend {source.name}")
                 machine.tending.append(tending)
         return machine
+
+    def _tool_source(self, library: ToolLibrary) -> ToolSource:
+        tooling, knobs = self.config.tooling, self.config.knobs_for("").toolbox
+        unused = knobs.unused if tooling.client is ClientListing.AUTO else 0
+        return ToolSource(library, tooling.ghosts, self.config.patience, unused=unused)
 
     def plan_with(self, config: Config) -> Planner:
         """A planner over this machine's sources: for another budget, say."""

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from hotset.config import Config
 from hotset.nouns.alert import Alert, Threshold
 from hotset.nouns.bill import Bill
+from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome, Session
 from hotset.sources.code import Prefetches
+from hotset.sources.tools import latest_tools, never_called, weigh_tools
 from hotset.store.port import Store
 from hotset.window.birth import NO_REPEATS, Repeats
 from hotset.window.ledger import (
@@ -22,7 +24,7 @@ from hotset.window.ledger import (
     Ledger,
     alerts,
 )
-from hotset.window.price import price_of
+from hotset.window.price import Price, dollars, price_of
 
 ALERT = "Alert"
 """Event name of an alert."""
@@ -215,6 +217,64 @@ class Metrics:
     dedup_hit_pct: float | None = None
     """Repeated results that became a pointer or a diff; None if there was none, or it is
     unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedTools:
+    """Schemas of the client's own tools that the latest sessions never called."""
+
+    sessions: int
+    """The sessions that were looked at."""
+    offered: int
+    """Tools in the latest one's list."""
+    names: tuple[str, ...]
+    tokens: int
+    """Of these schemas in every prompt of the latest session, by our own count."""
+    prompt_pct: float
+    """Their share of the prompts of all these sessions."""
+    dollars: float
+    """What they cost in these sessions, at list prices."""
+
+
+def unused_tools(store: Store, config: Config) -> UnusedTools | None:
+    """What tools that nobody calls cost; None before the first session with tools."""
+    latest = latest_tools(store, config.knobs_for("").toolbox.unused)
+    if not latest:
+        return None
+    unused = never_called(latest)
+    sizes = [
+        weigh_tools([raw for name, raw in each.offered.items() if name in unused])
+        for each in latest
+    ]
+    tokens, prompts, cost = 0, 0, 0.0
+    for each, size in zip(latest, sizes, strict=True):
+        for bill in store.bills(each.session):
+            price = price_of(bill.model, config.prices, bill.upstream)
+            tokens += size * bill.calls
+            prompts += bill.usage.prompt
+            cost += _front_dollars(price, bill.usage, size, bill.calls)
+    return UnusedTools(
+        sessions=len(latest),
+        offered=len(latest[0].offered),
+        names=tuple(name for name in latest[0].offered if name in unused),
+        tokens=sizes[0],
+        prompt_pct=min(100.0, 100 * tokens / prompts) if prompts else 0.0,
+        dollars=cost,
+    )
+
+
+def _front_dollars(price: Price, usage: Usage, size: int, calls: int) -> float:
+    """The cost of so many tokens at the front of each prompt: they are read from the cache if
+    anything is."""
+    read = min(size * calls, usage.cache_read)
+    rest = usage.input + usage.cache_write
+    left = min(size * calls - read, rest)
+    paid = Usage(
+        cache_read=read,
+        cache_write=round(left * usage.cache_write / rest) if rest else 0,
+        input=round(left * usage.input / rest) if rest else 0,
+    )
+    return dollars(price, paid, calls)
 
 
 def empty_ledger(config: Config, most: int = 0) -> Ledger:

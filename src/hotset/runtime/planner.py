@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -28,16 +28,24 @@ from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.note import Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
+from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
 from hotset.runtime.background import check
+from hotset.runtime.cache_marks import (
+    NO_MARKS,
+    CacheMarks,
+    FixedLifetimes,
+    choose_marks,
+    has_marks,
+)
 from hotset.runtime.decision import SessionKnobs, candidates_note
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
 from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
 from hotset.sources.port import Scene, Source
-from hotset.sources.tools import weigh
+from hotset.sources.tools import client_tool_name, weigh, weigh_tools
 from hotset.store.port import Store
 from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
 from hotset.window.ghosts import not_in_client
@@ -120,6 +128,8 @@ class RequestFacts:
     price: Price
     ratio: float
     """Provider tokens per token of ours."""
+    left_out: Mapping[str, bytes]
+    """The client's own tools that are not in the list, by name."""
     own: int
     """Tokens of what the client sends before the messages. Our tools are not counted: sending
     everything would not need them."""
@@ -145,6 +155,8 @@ class PlannedTurn:
     """Our tools, as they are listed beside the client's."""
     deferred: bool
     """Found tools can be called by their own names."""
+    marks: CacheMarks
+    """Ours, for the provider's cache."""
     sent: SentRequest
     bill: Bill
 
@@ -239,6 +251,9 @@ class Planner:
         self._offers = OfferRound(self.sources)
         self._brought = BroughtTools()
         self._session_knobs = SessionKnobs()
+        self._lifetimes = FixedLifetimes()
+        self._may_last = config.knobs_for("").cache.fixed != "5m"
+        """The first request of a session looks into the store."""
         self._monotonic = monotonic
         self._summaries = summaries
         self._linked = LineageLinker()
@@ -254,7 +269,7 @@ class Planner:
 
     def is_quick(self, request: Request) -> bool:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
-        small = len(request.raw) <= _SMALL and _is_opening(request)
+        small = len(request.raw) <= _SMALL and _is_opening(request) and not self._may_last
         return small and self._calibrations.knows(request.model) and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
@@ -331,13 +346,15 @@ class Planner:
         hidden = {**facts.hidden, **new}
         spoken = {**hidden, **ours.spelled}
         try:
-            outgoing, body = self._draw(facts, made, spoken, ours.specs)
+            marks = self._choose_marks(facts, lines, made, fixed)
+            outgoing, body = self._draw(facts, made, spoken, ours.specs, marks)
         except Forbidden:
             # the rules concern messages: they hold if no message leaves, only content of messages
             stay = replace(moment, messages_stay=True)
             again = plan(lines, facts.table, offers, knobs, stay)
             made = replace(again, choices=made.choices)
-            outgoing, body = self._draw(facts, made, spoken, ours.specs)
+            marks = self._choose_marks(facts, lines, made, fixed)
+            outgoing, body = self._draw(facts, made, spoken, ours.specs, marks)
         if behind is not None:  # count it as rendered
             extra = self._weigher.lines(links, request.model, hidden)[-1].whole - lines[-1].whole
             made = replace(made, tokens=made.tokens + extra, whole=made.whole + extra)
@@ -353,8 +370,9 @@ class Planner:
             behind=behind,
             specs=ours.specs,
             deferred=ours.deferred,
+            marks=marks,
             sent=SentRequest(links[-1].chain, facts.now, fixed + made.tokens),
-            bill=_estimate(made, lines, facts, fixed),
+            bill=_estimate(made, lines, facts, fixed, marks),
         )
 
     def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
@@ -365,7 +383,7 @@ class Planner:
             facts.links, planned.hidden, facts.dialect, facts.store, deferred=False
         )
         spoken = {**planned.hidden, **recalled.spelled}
-        outgoing, body = self._draw(facts, planned.plan, spoken, specs)
+        outgoing, body = self._draw(facts, planned.plan, spoken, specs, planned.marks)
         scene = replace(planned.scene, specs={spec.name: spec for spec in specs}, defers=False)
         return replace(
             planned, scene=scene, body=body, outgoing=outgoing, specs=specs, deferred=False
@@ -389,8 +407,9 @@ class Planner:
             for each in self.sources
             for deposit in each.took(planned.scene, planned.taken(each))
         ]
-        first = next((each.chain for each in facts.links if not each.message.aside), ROOT)
+        first = _first_chain(facts.links)
         notes = [
+            self._lifetimes.note(first, planned.marks, opens=facts.opens),
             self._brought.note(facts.links[-1].chain, facts.now) if facts.brought else None,
             self._session_knobs.note(first, facts.knobs),
             candidates_note(planned.scene.turn, planned.plan.choices),
@@ -439,6 +458,12 @@ class Planner:
             and (one := self._with_one_set(request, dialect, store, links)) is not request
         ):
             request, links = one, self._linked.of(one)
+        left_out: Mapping[str, bytes] = {}
+        if not off and self._config.tooling.client is ClientListing.AUTO:
+            request, left_out = self._without_unused(
+                request, dialect, store, links, now=now, ttl=price.ttl
+            )
+            links = self._linked.of(request) if left_out else links
         brought = brings_ours(request.tools)
         offered = (
             not off
@@ -475,6 +500,7 @@ class Planner:
             else {},
             price=price,
             ratio=self._calibrations.ratio(request.model, store),
+            left_out=left_out,
             own=self._weigher.fixed(request),
             knobs=self._knobs(request, price, agent, askable=offered or brought),
         )
@@ -508,6 +534,36 @@ class Planner:
             return request
         return one if dialect.injectable(one, OUR_TOOLS) else request
 
+    def _without_unused(
+        self,
+        request: Request,
+        dialect: Dialect,
+        store: Store,
+        links: tuple[Link, ...],
+        *,
+        now: float,
+        ttl: float,
+    ) -> tuple[Request, Mapping[str, bytes]]:
+        """The request without the client's tools that its latest sessions did not call, and these
+        tools. Unchanged if the client fixes what is called, or would be left without a tool."""
+        names = {
+            name
+            for source in self.sources
+            for name in source.leaves_out(request, links, store, now, ttl)
+        }
+        names -= {msgspec.json.decode(name) for name in _referred_tools(request, dialect)}
+        left_out = {tool.name: tool.raw for tool in request.tools if _is_one_of(tool.raw, names)}
+        stays = len(left_out) < len(request.tools) and self._config.inject
+        if not left_out or not stays or not _is_free(request) or brings_ours(request.tools):
+            return request, {}
+        one = dialect.parse(dialect.withhold(request.raw, lambda raw: _is_one_of(raw, names)))
+        broken = dialect.check(one, request)
+        is_broken = bool(broken) and beyond(broken, dialect.check(request)) is not None
+        ours = (*OUR_TOOLS, *_TOOLBOX)
+        if is_broken or not dialect.injectable(one, ours):
+            return request, {}
+        return one, left_out
+
     def _scene(self, facts: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId) -> Scene:
         """The part of the facts that the sources may see."""
         request, last = facts.request, facts.links[-1]
@@ -531,6 +587,7 @@ class Planner:
             offers_tools=facts.offered,
             defers=facts.offered and self.deferrals.allowed(request, facts.dialect, facts.upstream),
             sees=can_see(request.model),
+            left_out=facts.left_out,
             fixed=facts.own,
             room=_free_tokens(facts, lines) if may_add else 0,
             count=_counter(request.model),
@@ -569,12 +626,49 @@ class Planner:
         made: Plan,
         hidden: Mapping[Chain, Hidden],
         specs: Sequence[ToolSpec],
+        marks: CacheMarks,
     ) -> tuple[Request, bytes]:
         """The request as planned, and its body. Raises `Forbidden`."""
         shown, hidden = ({}, {}) if facts.off else (made.shown, hidden)
         return self._renderer.render(
-            facts.request, facts.links, shown, hidden, specs=specs, dialect=facts.dialect
+            facts.request,
+            facts.links,
+            shown,
+            hidden,
+            specs=specs,
+            marks=marks,
+            dialect=facts.dialect,
         )
+
+    def _choose_marks(
+        self, facts: RequestFacts, lines: Sequence[Line], made: Plan, fixed: int
+    ) -> CacheMarks:
+        """Our marks for the provider's cache: none before a line's second request."""
+        sent, knobs = facts.table.sent, facts.knobs.cache
+        if facts.off or not self._config.inject or facts.dialect.marking is None:
+            return NO_MARKS
+        marks = NO_MARKS
+        if knobs.marks and sent is not None:
+            marks = choose_marks(
+                facts.request,
+                facts.dialect,
+                facts.price,
+                made,
+                tokens=round((fixed + made.tokens) * facts.ratio),
+                pause=facts.now - sent.time if latest_sent(lines, facts.table) >= 0 else None,
+            )
+        if knobs.fixed == "5m":
+            return marks
+        is_cached = fixed * facts.ratio >= facts.price.minimum
+        lasting = self._lifetimes.is_lasting(
+            knobs.fixed,
+            _first_chain(facts.links),
+            facts.price,
+            facts.store,
+            facts.now,
+            opens=facts.opens and is_cached,
+        )
+        return replace(marks, lasting=lasting)
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
@@ -616,6 +710,17 @@ class Planner:
         self._tables.put(table.sent.head, _HeldTable(table, now))
 
 
+def _is_one_of(raw: bytes, names: Container[str]) -> bool:
+    """True for the definition of a function of the client's with one of these names."""
+    return client_tool_name(msgspec.json.decode(raw)) in names
+
+
+def _is_free(request: Request) -> bool:
+    """True if the model chooses which tool it calls, and whether it calls one."""
+    chosen = msgspec.json.decode(request.params).get("tool_choice")
+    return (chosen.get("type") if isinstance(chosen, dict) else chosen) in (None, "auto")
+
+
 def _referred_tools(request: Request, dialect: Dialect) -> list[bytes]:
     """The names, as JSON, of deferred tools that the conversation has loaded: the provider requires
     their declarations."""
@@ -626,6 +731,10 @@ def _referred_tools(request: Request, dialect: Dialect) -> list[bytes]:
         for message in request.messages
         for name in dialect.loaded_tools(message.raw)
     ]
+
+
+def _first_chain(links: Sequence[Link]) -> Chain:
+    return next((each.chain for each in links if not each.message.aside), ROOT)
 
 
 def _is_opening(request: Request) -> bool:
@@ -746,23 +855,29 @@ def _hidden_texts(facts: RequestFacts) -> Iterator[str]:
             yield from (part.content.decode("utf-8", "replace") for part in parts)
 
 
-def _estimate(made: Plan, lines: Sequence[Line], facts: RequestFacts, fixed: int) -> Bill:
+def _estimate(
+    made: Plan, lines: Sequence[Line], facts: RequestFacts, fixed: int, marks: CacheMarks
+) -> Bill:
     """Estimated cost of the prompt under the provider's cache rules, next to the cost of sending
     everything."""
     latest, price = facts.table.sent, facts.price
+    # Where marks are needed and the client sets none, sending everything would use no cache.
+    theirs = has_marks(facts.request, facts.dialect)
+    first = sum(line.role is Role.ASSISTANT for line in lines) <= 1
     at = latest_sent(lines, facts.table)
     cold = at < 0 or latest is None or facts.now - latest.time > price.ttl
     before = sum(line.whole for line in lines[: at + 1])
 
-    def billed(fixed: int, prompt: int, kept: int) -> Usage:
-        return charge(
-            price,
-            round((fixed + prompt) * facts.ratio),
-            round((fixed + kept) * facts.ratio),
-            cold=cold,
-        )
+    def billed(fixed: int, prompt: int, kept: int, *, caches: bool) -> Usage:
+        whole = round((fixed + prompt) * facts.ratio)
+        if not caches:
+            return Usage(input=whole)
+        is_cold = cold or (first and not theirs)  # our marks begin with the second request
+        return charge(price, whole, round((fixed + kept) * facts.ratio), cold=is_cold)
 
-    sent, whole = billed(fixed, made.tokens, made.kept), billed(facts.own, made.whole, before)
+    sent = billed(fixed, made.tokens, made.kept, caches=theirs or marks.everywhere)
+    listed = facts.own + weigh_tools(list(facts.left_out.values()))
+    whole = billed(listed, made.whole, before, caches=theirs)
     return Bill(
         model=facts.request.model,
         upstream=facts.upstream,

@@ -14,6 +14,7 @@ from hotset.nouns.link import Link
 from hotset.nouns.message import DialectName, Message, Request, ToolSpec
 from hotset.nouns.page import Chain
 from hotset.nouns.window import WHOLE, Hidden, Shown, Spot
+from hotset.runtime.cache_marks import NO_MARKS, CacheMarks, mark_messages
 
 _REPLACEMENT = Chain("replacement")
 """The chain of a message of ours: nothing is hidden around it."""
@@ -48,15 +49,15 @@ class Renderer:
         hidden: Mapping[Chain, Hidden],
         *,
         specs: Sequence[ToolSpec],
+        marks: CacheMarks = NO_MARKS,
         dialect: Dialect,
     ) -> tuple[Request, bytes]:
-        """The client's request as it goes out, and its body with our tools. Raises `Forbidden`."""
+        """The client's request as it goes out, and its body with our tools and cache marks. Raises
+        `Forbidden`."""
         outgoing = self._as_planned(own, links, shown, hidden, dialect)
-        body = own.raw if outgoing is own else dialect.render(outgoing)
-        if specs:
-            body = dialect.offer(body, specs)
+        marked, body = draw_body(outgoing, specs, marks, dialect)
         if body != own.raw:
-            _check_rules(outgoing, own, links, hidden, specs=specs, dialect=dialect)
+            _check_rules(marked, own, links, hidden, specs=specs, dialect=dialect)
         return outgoing, body
 
     def _as_planned(
@@ -89,6 +90,20 @@ class Renderer:
                 messages.append(message)
         changed = replace(own, messages=tuple(messages))
         return dialect.reveal(changed, kept, hidden) if hidden else changed
+
+
+def draw_body(
+    outgoing: Request, specs: Sequence[ToolSpec], marks: CacheMarks, dialect: Dialect
+) -> tuple[Request, bytes]:
+    """The request with our cache marks in its messages, and its body with all of them and with our
+    tools."""
+    marked = mark_messages(outgoing, marks, dialect)
+    body = dialect.offer(dialect.render(marked), specs) if specs else dialect.render(marked)
+    if dialect.marking is not None and marks.everywhere and marked is not outgoing:
+        body = dialect.marking.mark_fixed(body, lasting=marks.lasting)
+    elif dialect.marking is not None and marks.lasting:
+        body = dialect.marking.lengthen_fixed(body)
+    return marked, body
 
 
 class MessageRewriter:

@@ -20,6 +20,7 @@ from hotset.runtime import retrieval
 from hotset.runtime.line_weigher import weigh
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
+from hotset.runtime.renderer import draw_body
 from hotset.runtime.turn import AnsweredRound, SentPlan, SentRounds, uses_tools
 from hotset.sources.port import Scene, Source
 from hotset.window.deferred_tools import describe_tool
@@ -119,7 +120,7 @@ def body_of(sent: SentRounds) -> bytes:
     specs = (*planned.specs, *new) if planned.deferred else planned.specs
     own = planned.outgoing
     messages = (*own.messages, *(dialect.understand(raw) for raw in raws))
-    return dialect.offer(dialect.render(replace(own, messages=messages)), specs)
+    return draw_body(replace(own, messages=messages), specs, planned.marks, dialect)[1]
 
 
 def usages_of(sent: SentPlan, reply: Reply, price: Callable[[], Price]) -> list[Usage]:
@@ -162,6 +163,7 @@ def sum_usages(usages: Sequence[Usage]) -> Usage:
         cache_read=sum(each.cache_read for each in usages),
         cache_write=sum(each.cache_write for each in usages),
         output=sum(each.output for each in usages),
+        lasting=sum(each.lasting for each in usages),
         estimated=any(each.estimated for each in usages),
     )
 

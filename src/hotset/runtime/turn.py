@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from hotset.dialects.hand_over import HandOver
 from hotset.dialects.port import OWN_SEARCH, Dialect, Round
 from hotset.errors import Malformed
 from hotset.nouns.call import ClientCall, header
@@ -26,6 +27,7 @@ from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.reply_bytes import decode
 from hotset.sources.port import Source
+from hotset.sources.tools import hand_over
 from hotset.window.retrieval_tools import OUR_TOOLS
 
 _T = TypeVar("_T")
@@ -142,6 +144,8 @@ class OwnTools:
     theirs: frozenset[str]
     sources: tuple[Source, ...]
     """The sources that this session may call by any of their tool names."""
+    hand_over: HandOver | None = None
+    """How the client's tools that are not in the list are called."""
     _others: set[str] = field(default_factory=set)
 
     @classmethod
@@ -161,7 +165,9 @@ class OwnTools:
                 owners.setdefault(spec.name, finder)
             if any(spec.loading is Loading.FINDS for spec in planned.specs):
                 owners[OWN_SEARCH] = finder
-        return cls(owners, frozenset(tool.name for tool in planned.request.tools), used)
+        left_out = planned.facts.left_out
+        theirs = frozenset(tool.name for tool in planned.request.tools) | left_out.keys()
+        return cls(owners, theirs, used, hand_over(left_out))
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str) or name in self._others:

@@ -156,7 +156,8 @@ async def _rounds(
     reply for the client."""
     await record.answered(response)
     dialect = record.sent.opened.dialect
-    view, tail = dialect.view(own, streamed=record.streamed), record.tail()
+    view = dialect.view(own, streamed=record.streamed, hand_over=own.hand_over)
+    tail = record.tail()
     await _relay(response, view, tail, record, client)
     round = view.round()
     while await answer_turn(record, round, machine):

@@ -14,7 +14,7 @@ plan decides. A new source needs its own folder and one line in `runtime/machine
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -76,6 +76,8 @@ class Scene:
     """The upstream can defer tools."""
     sees: bool = False
     """The model can look at images."""
+    left_out: Mapping[str, bytes] = field(default_factory=dict)
+    """The client's own tools that its model does not see in the list, by name."""
     fixed: int = 0
     """Tokens of what the client sends before the messages."""
     room: int = 0
@@ -152,6 +154,14 @@ class Source(Protocol):
         """Candidates that would help with this request, best first. `until` is a time of the
         monotonic clock."""
         del scene, until
+        return ()
+
+    def leaves_out(
+        self, request: Request, links: Sequence[Link], store: Store, now: float, ttl: float
+    ) -> Collection[str]:
+        """Names of the client's own tools that this session's model does not see in the list. `ttl`
+        is how long the provider's cache has a request's prefix."""
+        del request, links, store, now, ttl
         return ()
 
     def earlier_tools(self, links: Sequence[Link], store: Store) -> Sequence[ToolSpec]:

@@ -320,13 +320,10 @@ def _typed_codec(kind: Any) -> ColumnCodec:
 
 
 def _counts(usage: Usage) -> str:
-    """A provider's counts in their old form: only our own say that they are estimated."""
+    """A provider's counts in their old form: newer fields are there if they say something."""
     fields = msgspec.to_builtins(usage)
-    return _json(
-        fields
-        if usage.estimated
-        else {name: value for name, value in fields.items() if name != "estimated"}
-    )
+    newer = ("estimated", "lasting")
+    return _json({name: value for name, value in fields.items() if value or name not in newer})
 
 
 _TEXT = ColumnCodec(str, str)

@@ -190,6 +190,9 @@ def reconcile(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
     if not counted or not ours:
         return whole
     total = whole.prompt * counted / ours
+    if estimated.cache_write and not whole.cache_write and not whole.cache_read:
+        # The cache marks are ours: the client sets none.
+        return Usage(input=round(total), output=whole.output)
     if estimated.cache_read:
         read = min(total, whole.cache_read * measured.cache_read / estimated.cache_read)
     elif measured.cache_read:
@@ -371,6 +374,7 @@ def _plus(one: Usage, other: Usage) -> Usage:
         one.cache_read + other.cache_read,
         one.cache_write + other.cache_write,
         one.output + other.output,
+        lasting=one.lasting + other.lasting,
     )
 
 

@@ -61,7 +61,9 @@ def units(price: Price, usage: Usage, calls: int = 1) -> float:
 
 
 def _weighed(price: Price, usage: Usage) -> float:
-    return usage.input + usage.cache_read * price.read + usage.cache_write * price.write
+    more = max(0.0, price.write_lasting - price.write) if price.write_lasting else 0.0
+    written = usage.cache_write * price.write + usage.lasting * more
+    return usage.input + usage.cache_read * price.read + written
 
 
 def _long(price: Price, usage: Usage, calls: int) -> tuple[float, float]:

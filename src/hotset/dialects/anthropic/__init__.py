@@ -20,6 +20,7 @@ from hotset.dialects.anthropic.change import (
     spell_out,
     withhold,
 )
+from hotset.dialects.anthropic.marks import marking
 from hotset.dialects.anthropic.parse import CACHE, parse, understand
 from hotset.dialects.anthropic.reply import mark, read, refuse
 from hotset.dialects.anthropic.rules import INVARIANTS, check

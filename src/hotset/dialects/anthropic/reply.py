@@ -202,6 +202,7 @@ def mark(name: str, data: bytes) -> Mark:
 def _usage(tree: Any, known: Usage) -> Usage:
     """Counts are cumulative: a later event replaces the counts it has."""
     usage = json_bytes.as_object(tree)
+    by_time = json_bytes.as_object(usage.get("cache_creation"))
 
     def count(name: str, before: int) -> int:
         return json_bytes.as_count(usage[name]) if isinstance(usage.get(name), int) else before
@@ -211,4 +212,7 @@ def _usage(tree: Any, known: Usage) -> Usage:
         count("cache_read_input_tokens", known.cache_read),
         count("cache_creation_input_tokens", known.cache_write),
         count("output_tokens", known.output),
+        lasting=json_bytes.as_count(by_time["ephemeral_1h_input_tokens"])
+        if "ephemeral_1h_input_tokens" in by_time
+        else known.lasting,
     )

@@ -22,7 +22,7 @@ from hotset.nouns.message import ClientTool, Request
 
 _MAX_BODY = 32_000_000
 _MAX_MESSAGES = 100_000
-_MAX_MARKS = 4
+MAX_MARKS = 4
 _MAX_IMAGES = 100
 _MAX_PIXELS = 8000
 _MANY_IMAGES = 20
@@ -346,7 +346,7 @@ def _facts(raw: bytes) -> _MessageFacts:
         names=tuple(block.name for block in uses),
         results=tuple(block.answers for block in blocks if block.type == "tool_result"),
         results_first=_results_first(blocks),
-        marks=_count_marks(json_bytes.as_list(content)),
+        marks=count_marks(json_bytes.as_list(content)),
         references=references,
         images=images,
         empty=empty,
@@ -457,7 +457,7 @@ def _of_replies(block: dict[str, Any]) -> Iterator[str]:
         yield from (f"{type}.{name}" for name in _REPLY_ONLY if name in block)
 
 
-def _count_marks(blocks: Sequence[Any]) -> int:
+def count_marks(blocks: Sequence[Any]) -> int:
     """Blocks with a mark, and marked blocks inside tool results."""
     return sum(1 for block in _with_inner(blocks) if block.get("cache_control"))
 
@@ -578,8 +578,8 @@ def _thinking_off(now: _Conversation) -> Iterator[Violation]:
 def _marks(now: _Conversation) -> Iterator[Violation]:
     tools = json_bytes.as_list(now.outer.tree("tools"))
     system = json_bytes.as_list(now.outer.tree("system"))
-    count = _count_marks(tools) + _count_marks(system) + sum(facts.marks for facts in now.messages)
-    if count > _MAX_MARKS:
+    count = count_marks(tools) + count_marks(system) + sum(facts.marks for facts in now.messages)
+    if count > MAX_MARKS:
         yield broken(9, "cache_control", count=count)
 
 

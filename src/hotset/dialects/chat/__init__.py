@@ -24,7 +24,7 @@ from hotset.dialects.chat.reply import mark, read, refuse
 from hotset.dialects.chat.rules import INVARIANTS, check
 from hotset.dialects.chat.view import view
 from hotset.dialects.envelope import render
-from hotset.dialects.port import Deferral, Invariant
+from hotset.dialects.port import CacheMarking, Deferral, Invariant
 from hotset.nouns.call import Headers
 from hotset.nouns.message import DialectName
 
@@ -35,6 +35,7 @@ path = endpoint = "/chat/completions"
 models: tuple[str, ...] = ()
 reply_field = "choices"
 defaults: Mapping[str, Any] = {}
+marking: CacheMarking | None = None  # the provider caches by itself
 deferral: Deferral | None = None
 carries_images = False
 previous_field = ""

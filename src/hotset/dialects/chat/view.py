@@ -13,7 +13,9 @@ from typing import Any
 import msgspec
 
 from hotset.dialects import json_bytes
+from hotset.dialects.chat.hand_over import Renamer
 from hotset.dialects.chat.reply import read, refuse
+from hotset.dialects.hand_over import HandOver
 from hotset.dialects.port import Round, TurnView
 from hotset.dialects.sse import SseFrame, event
 from hotset.dialects.view import (
@@ -80,8 +82,9 @@ class _Chunk:
         return {name for name in _TEXTS if isinstance(delta.get(name), str) and delta[name]}
 
 
-def view(ours: Container[str], *, streamed: bool) -> TurnView:
-    return view_turn(_Editor(ours), read, streamed=streamed)
+def view(ours: Container[str], *, streamed: bool, hand_over: HandOver | None = None) -> TurnView:
+    renamer = Renamer(hand_over) if hand_over is not None else None
+    return view_turn(_Editor(ours), read, streamed=streamed, renamer=renamer)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from hotset.dialects import parts
 from hotset.dialects.chat import headers
 from hotset.dialects.chat.reply import refuse
-from hotset.dialects.port import Deferral, Invariant
+from hotset.dialects.port import CacheMarking, Deferral, Invariant
 from hotset.dialects.responses.change import (
     answer,
     can_defer,
@@ -36,6 +36,7 @@ path = endpoint = "/responses"
 models: tuple[str, ...] = ()
 reply_field = "output"
 defaults: Mapping[str, Any] = {}
+marking: CacheMarking | None = None  # the provider caches by itself
 deferral: Deferral | None = Deferral(
     "api.openai.com",
     re.compile(r"gpt-(?:5\.(?:[4-9]|[1-9]\d)|(?:[6-9]|[1-9]\d)(?:\.\d+)?)(?![\d.])"),

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
         diff as diff,
         readable as readable,
     )
+    from hotset.sources.tools.client_tools import (
+        client_tool_name as client_tool_name,
+        hand_over as hand_over,
+        latest_tools as latest_tools,
+        never_called as never_called,
+        weigh_tools as weigh_tools,
+    )
     from hotset.sources.tools.found.servers import (
         add_servers as add_servers,
         blank_comments as blank_comments,
@@ -49,6 +56,12 @@ if TYPE_CHECKING:
 
 _FACE = {
     "approval": ("ToolState", "diff", "readable"),
+    "client_tools": (
+        *("client_tool_name", "hand_over"),
+        "latest_tools",
+        "never_called",
+        "weigh_tools",
+    ),
     "found.servers": (
         *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
         "remove_server",

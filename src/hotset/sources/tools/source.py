@@ -13,7 +13,7 @@ rest finds it. Every error is a sentence for the model that says what to do next
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -30,13 +30,14 @@ from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, NoteWritten, PageAdded
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
-from hotset.nouns.message import Answer, Loading, ToolSpec
+from hotset.nouns.message import Answer, Loading, Request, ToolSpec
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.search import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.tool import UNLIKELY, Ghost, Tool
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.sources.port import Scene, Source, TurnEnd
+from hotset.sources.tools.client_tools import describe_left_out, latest_tools, never_called
 from hotset.sources.tools.sweep import CYCLE
 from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
@@ -116,10 +117,14 @@ class ToolSource(Source):
     tools = TOOLBOX_SPECS
     standing = True
 
-    def __init__(self, library: ToolLibrary, ghosts: int, patience: float = 1.0) -> None:
-        """`ghosts` is how many tools of the library may be in a session's list."""
+    def __init__(
+        self, library: ToolLibrary, ghosts: int, patience: float = 1.0, *, unused: int = 0
+    ) -> None:
+        """`ghosts` is how many tools of the library may be in a session's list. The client's own
+        tools that none of the latest `unused` sessions called are left out; 0 lists them all."""
         self.library = library
         self._ghosts = ghosts
+        self._unused = unused
         self._patience = patience
         self._offers = ToolOffers()
         self._lost = LostReplies()
@@ -142,13 +147,29 @@ class ToolSource(Source):
             self._toolbox.close()
 
     def is_quiet(self, *, opens: bool) -> bool:
-        return opens and self.library.empty
+        return opens and self.library.empty and not self._unused
+
+    def leaves_out(
+        self, request: Request, links: Sequence[Link], store: Store, now: float, ttl: float
+    ) -> Collection[str]:
+        """Decided with the session's first request."""
+        if not self._unused:
+            return ()
+        opens = all(each.message.role is not Role.ASSISTANT for each in links)
+        kept = self._offers.kept(links, store)
+        if kept is not NOTHING and (not opens or now - kept.time <= ttl):
+            return kept.left_out
+        if not opens:
+            return ()
+        latest = latest_tools(store, self._unused)
+        unused = never_called(latest, self._unused)
+        return tuple(tool.name for tool in request.tools if tool.name in unused)
 
     def offer(self, scene: Scene, until: float) -> Sequence[Candidate]:
         del until  # the tools of a session are not left out for want of time, only its ghosts
         if not scene.offers_tools:
             return ()
-        decision = self._offers.decided(scene, empty=self.library.empty)
+        decision = self._offers.decided(scene, empty=self.library.empty and not scene.left_out)
         if decision is not None:
             self._turns.put(scene.turn, _Turn(decision))
             defers = decision.offer.deferred and scene.defers
@@ -274,6 +295,8 @@ class ToolOffer:
     deferred: bool = False
     """What its session finds later is called by its own name (`deferring`): that, too, is decided
     once."""
+    left_out: tuple[str, ...] = ()
+    """The client's own tools that are not in the list."""
 
 
 NOTHING = ToolOffer()
@@ -320,7 +343,7 @@ class ToolOffers:
         if (not scene.opens and sent is not None) or empty:
             return OfferDecision(NOTHING, here)
         if (shared := self._shared(lead, scene)) is not None:
-            return _decision(scene, shared, here, lead)
+            return _decision(scene, replace(shared, left_out=tuple(scene.left_out)), here, lead)
         return None
 
     def decide(self, scene: Scene, specs: Sequence[ToolSpec]) -> OfferDecision:
@@ -328,7 +351,7 @@ class ToolOffers:
         chains = beginning(
             (each.chain, each.message.role, each.message.aside) for each in scene.links
         )
-        offer = ToolOffer(tuple(specs), scene.now, scene.defers)
+        offer = ToolOffer(tuple(specs), scene.now, scene.defers, tuple(scene.left_out))
         return _decision(scene, offer, chains[-1], _lead(scene))
 
     def went_out(self, decided: OfferDecision, now: float) -> None:
@@ -421,13 +444,13 @@ class _OfferRecord(msgspec.Struct, omit_defaults=True):
     time: float
     tools: list[tuple[str, str, str]]
     deferred: bool = False
+    left_out: list[str] = []
 
 
 def _note(chain: Chain, offer: ToolOffer) -> NoteWritten:
     tools = [(each.name, each.description, each.parameters.decode()) for each in offer.tools]
-    return NoteWritten(
-        _OFFER, chain, msgspec.json.encode(_OfferRecord(offer.time, tools, offer.deferred))
-    )
+    record = _OfferRecord(offer.time, tools, offer.deferred, list(offer.left_out))
+    return NoteWritten(_OFFER, chain, msgspec.json.encode(record))
 
 
 def _read(note: Note) -> ToolOffer | None:
@@ -439,7 +462,7 @@ def _read(note: Note) -> ToolOffer | None:
         ToolSpec(name, description, parameters.encode())
         for name, description, parameters in kept.tools
     )
-    return ToolOffer(tuple(specs), kept.time, kept.deferred)
+    return ToolOffer(tuple(specs), kept.time, kept.deferred, tuple(kept.left_out))
 
 
 def _decision(
@@ -551,6 +574,8 @@ class ToolCalls:
             if call.name == USE
             else parse_direct(call.name, call.arguments)
         )
+        if wanted.name in self.scene.left_out:
+            raise Malformed(f"{safe_line(wanted.name)}: arguments must be a JSON object")
         if wanted.name in self.listed:
             raise Malformed(f"{safe_line(wanted.name)} is listed: call it directly, without {USE}")
         return wanted
@@ -575,7 +600,11 @@ class ToolCalls:
         except HotsetError as refused:
             error = refused
         else:
-            asked.log(FOUND, count=len(ghosts), failed=0)
+            theirs = describe_left_out(self.scene.left_out, sought.query, sought.limit)
+            asked.log(FOUND, count=len(ghosts) + len(theirs), failed=0)
+            if theirs:
+                both = "\n".join([*theirs, text] if ghosts else theirs)
+                return asked.answered(clip_to_tokens(both, room, tokens.count))
             return asked.answered(
                 text, tools=self._handed_over(ghosts, room, asked) if asked.scene.defers else ()
             )

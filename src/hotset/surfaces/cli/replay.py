@@ -45,7 +45,7 @@ _ALL = "all"
 _CHANGED = "+set"
 """Suffix of the name of our policy with the knobs of `--set`."""
 
-_NOT_REPLAYED = ("prefetch", "toolbox", "memory", "history")
+_NOT_REPLAYED = ("cache", "prefetch", "toolbox", "memory", "history")
 """Groups of knobs whose effect no recorded session shows."""
 
 _MOST_NOTES = 5

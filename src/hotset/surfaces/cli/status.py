@@ -20,9 +20,11 @@ from hotset.runtime.metrics import (
     Metrics,
     Savings,
     SessionAccount,
+    UnusedTools,
     empty_ledger,
     over_store,
     savings as saved_in,
+    unused_tools,
 )
 from hotset.runtime.reader import (
     Census,
@@ -120,6 +122,7 @@ class StoreReport:
     metrics: Metrics
     alerts: tuple[Event, ...]
     """Raised within the last day."""
+    unused: UnusedTools | None = None
 
 
 @click.command(
@@ -152,6 +155,7 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
                 "trouble": trouble,
                 "index": indexed,
                 "metrics": kept.metrics if kept else None,
+                "unused_tools": kept.unused if kept else None,
                 "alerts": [{"time": each.time, **each.detail} for each in kept.alerts]
                 if kept
                 else [],
@@ -179,6 +183,8 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
     )
     _print_index(indexed)
     emit(f"disk     {size(on_disk)} in {config.folder}")
+    if kept.unused is not None and kept.unused.names:
+        emit(f"unused   {_describe_unused(kept.unused)}")
     _print_figures((report or {}).get("metrics"), kept.metrics)
     _print_alerts(config, (report or {}).get("alerts", ()), kept.alerts)
 
@@ -282,7 +288,8 @@ def _read_store(
     """The store's report, the index's state, and the error of the store."""
     try:
         with open_existing(config) as store:
-            kept = StoreReport(store.census(), *over_store(store, config, time.time() - _LATELY))
+            figures = over_store(store, config, time.time() - _LATELY)
+            kept = StoreReport(store.census(), *figures, unused_tools(store, config))
             return kept, glance_at_index(config, store, troubles, _MOST_BEHIND + 1), store.only_read
     except NotFound:
         return None, glance_at_index(config, None, troubles, 0), ""
@@ -319,9 +326,11 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
     earliest = parse_moment(since, time.time()) if since else None
     if session is None and not has_store(config.folder):
         found = Savings(empty_ledger(config).total(), (), 0)  # looking must not make a store
+        unused = None
     else:
         with open_existing(config) as store:
             found = saved_in(store, config, find_session_id(store, session), earliest)
+            unused = unused_tools(store, config)
     if as_json:
         emit_json(
             {
@@ -329,6 +338,7 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
                 "total": found.total,
                 "uncounted": found.uncounted,
                 "sessions": found.sessions,
+                "unused_tools": unused,
             }
         )
     if not found.sessions:
@@ -341,6 +351,10 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
         return
     for line in _savings_lines(found):
         emit(line)
+    if found.sessions and unused is not None and unused.names:
+        emit(f"\nunused      {_describe_unused(unused)}")
+        chosen.say(f"            {', '.join(map(plain_line, unused.names))}")
+        chosen.say('            leave them out of new sessions: client = "auto" in [tools]')
     if found.uncounted:
         chosen.say(f"\n{_describe_unbilled(found.uncounted)}")
     if found.total.estimated_turns and found.sessions:
@@ -358,6 +372,15 @@ def _savings_lines(found: Savings) -> Iterator[str]:
         yield ""
     if found.sessions:
         yield from _total_lines(found.total)
+
+
+def _describe_unused(unused: UnusedTools) -> str:
+    """What the schemas of tools that nobody calls take of every prompt."""
+    return (
+        f"{len(unused.names)} of {count(unused.offered, 'tool')} not called in the latest "
+        f"{count(unused.sessions, 'session')}: {unused.tokens:,} tokens of every prompt "
+        f"({unused.prompt_pct:.0f} %), {money(unused.dollars)}"
+    )
 
 
 def _describe_unbilled(turns: int) -> str:

@@ -325,6 +325,7 @@ class Provider:
             self.bill.cache_read + charge.read,
             self.bill.cache_write + charge.written,
             self.bill.output + turn.output_tokens,
+            lasting=self.bill.lasting + charge.written_long,
         )
         return turn
 
