@@ -48,7 +48,8 @@ HOTSET: Questions = (
     (
         "what happens when the store is full or broken",
         (
-            "src/hotset/runtime/keeper.py src/hotset/store/writer.py src/hotset/store/connection.py "
+            "src/hotset/runtime/keeper.py src/hotset/store/writer.py "
+            "src/hotset/store/connection.py "
             "src/hotset/runtime/record.py"
         ),
     ),

@@ -339,3 +339,38 @@ def test_an_excerpt_is_a_part_of_what_was_found_with_marks_inside_its_lines(
     for line in shown:
         assert all(0 <= start < end <= len(line.text) for start, end in line.marks)
         assert line.number == 0 or first <= line.number <= lines[1]
+
+
+@pytest.mark.row("V2")
+def test_pages_are_narrowed_by_several_kinds_agent_turns_and_time(own_shop: Desk):
+    fill(own_shop.data, "Fix the marmalade clock", NOW + 86_400, agent="codex")
+
+    def found(*arguments: str) -> set[tuple[str, int, str]]:
+        ran = own_shop.run("search", "clock", "--type", "page", "-n", "50", *arguments, "--json")
+        return {(each["agent"], each["turn"], each["kind"]) for each in ran.json()}
+
+    assert {kind for _, _, kind in found("--kind", "prompt", "--kind", "response")} == {
+        "prompt",
+        "response",
+    }
+    for agent in ("codex", "claude-cli"):
+        assert {agent} == {each for each, _, _ in found("--agent", agent)}
+    assert found("--agent", "codex", "--agent", "claude-cli") == found()
+    assert {turn for _, turn, _ in found("--turns", "2")} == {2}
+    assert {agent for agent, _, _ in found("--since", "2026-09-22")} == {"codex"}
+    assert {agent for agent, _, _ in found("--until", "2026-09-22")} == {"claude-cli"}
+    assert own_shop.run("search", "clock", "--agent", "codex", "--type", "code").code == 2
+    assert own_shop.run("search", "clock", "--turns", "9-3").code == 2
+
+
+@pytest.mark.row("V2")
+def test_index_files_that_are_missing_are_named_as_such(own_shop: Desk):
+    assert own_shop.run("search", "marmalade").code == 0
+    own_shop.run("index", "--yes")
+    gone = [each for each in (own_shop.data / "index").rglob("*") if each.parent.name == "words"]
+    assert gone, "nothing is folded: the test says nothing"
+    for each in gone:
+        each.unlink()
+
+    ran = own_shop.run("search", "marmalade")
+    assert "searched without words (index files missing or damaged" in ran.err

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hotset.config import Config
 from hotset.errors import HotsetError, NotFound
 from hotset.index import open_index
+from hotset.nouns.note import METADATA, decode_metadata
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.nouns.turn import Event, Session
 from hotset.store.lineage import Parent, parents_in
@@ -192,6 +193,13 @@ def find_session(store: Store, typed: str) -> Session:
     return found[0]
 
 
+def session_named(store: Store, name: str) -> SessionId | None:
+    """The session with this id, or with this name from its client; None if there is none."""
+    every = store.recent_sessions()
+    names = (name, f"x-hotset-session:{name}")
+    return next((each.id for each in every if each.id == name or each.key in names), None)
+
+
 def find_session_id(store: Store, typed: str | None) -> SessionId | None:
     """The same; None if nothing was typed."""
     return None if typed is None else find_session(store, typed).id
@@ -228,6 +236,12 @@ def gist_of(store: Store, page: Page, content: bytes) -> Gist:
     from hotset.window.page_text import make_gist  # noqa: PLC0415 - seldom needed
 
     return store.gist(page.id) or make_gist(page, content)
+
+
+def metadata_of(store: Store, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The metadata of these sessions or pages, of those that have any."""
+    found = store.notes(METADATA, ids) if ids else {}
+    return {id: decode_metadata(note.value) for id, note in found.items()}
 
 
 def did_you_mean(typed: str, names: Collection[str]) -> str:

@@ -74,6 +74,7 @@ class OpenedTurn:
             since=since,
             id=self.id,
             parents=clients.parent_keys(headers),
+            metadata=clients.metadata(headers),
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hotset.index.analysis import wordings
-from hotset.index.port import Index
+from hotset.index.port import Index, describe_lacking
 from hotset.nouns.search import Hits, IndexHit, Query, Sort
 from hotset.text.characters import MARK, mark_invisible
 from hotset.text.terms import Term, excerpt, terms
@@ -43,10 +43,17 @@ class CodeListing:
     text: str
     hits: Hits
 
+    @property
+    def ids(self) -> list[tuple[str, float]]:
+        """`path:first-last` and score of each hit, for the audit."""
+        entries = ((hit.entry, hit.score) for hit in self.hits.hits)
+        return [(f"{each.path}:{each.lines[0]}-{each.lines[1]}", score) for each, score in entries]
+
 
 def find_code(index: Index, query: Query) -> Hits:
     """Hits in the project's files: sources before tests, unless the query is about tests; at most
-    `_STRETCHES` of a file. Those without a word of the query only if their meaning is close."""
+    `_STRETCHES` of a file, where there are several files. Those without a word of the query only if
+    their meaning is close."""
     only = replace(query.only, sorts=frozenset({Sort.CODE}))
     found = index.search(replace(query, only=only, most=_LOOKED_AT * query.most))
     near = [
@@ -54,6 +61,8 @@ def find_code(index: Index, query: Query) -> Hits:
     ]
     if not _ABOUT_TESTS.search(f"{query.words} {query.only.path}"):
         near.sort(key=lambda hit: is_test(hit.entry.path))
+    if len({hit.entry.path for hit in near}) == 1:  # its other stretches crowd out no other file
+        return replace(found, hits=tuple(near[: query.most]))
     many: Counter[str] = Counter()
     best: list[IndexHit] = []
     for hit in near:
@@ -85,7 +94,7 @@ def list_code(index: Index, query: Query, most: int, onward: str = "") -> CodeLi
             _render_listing(found, terms(query.words), most, (wording.note, onward)), found
         )
     narrowed = " there" if query.only.path or query.only.kinds else ""
-    late = f" ({', '.join(sorted(found.lacking))} timed out: ask again)" if found.lacking else ""
+    late = f" (without {describe_lacking(found.lacking, found.why)})" if found.lacking else ""
     return CodeListing(f"[hotset: nothing found{narrowed}{late}; try other or fewer words]", found)
 
 
@@ -110,7 +119,7 @@ def _render_listing(found: Hits, wanted: Sequence[Term], most: int, ends: tuple[
     ] * (left > 0)
     hidden = sum(number for _, number in excerpts[:shown])
     notes += [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
-    notes += [f"searched without {', '.join(sorted(lacking))} (timed out)"] * bool(lacking)
+    notes += [f"searched without {describe_lacking(lacking, found.why)}"] * bool(lacking)
     more = "; raise max_tokens for more" if shown < len(hits) else ""
     note = f"[hotset: {'; '.join(notes)}{more}{onward and f'; {onward}'}]" if notes else ""
     return head + "".join(body) + note

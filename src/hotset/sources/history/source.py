@@ -35,7 +35,7 @@ class HistorySource(Source):
         if store is None or index is None:
             return SourceHits()
         found = find(query, store, index)
-        return SourceHits([_page_hit(hit, store) for hit in found.best], found.lacking)
+        return SourceHits([_page_hit(hit, store) for hit in found.best], found.lacking, found.why)
 
     def follow(self, store: Store, index: Index, until: float) -> int:
         return follow(store, index, until)

@@ -111,6 +111,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
         "plan": CommandEntry("diff:plan", "One turn: what was decided, offered and left out."),
+        "events": CommandEntry("events:events", "Evictions, retrievals, bypasses, alerts ..."),
         "recall": CommandEntry("sessions:recall", "The exact bytes of one page."),
         "replay": CommandEntry(
             "replay:replay", "What hotset would have saved on recorded sessions."

@@ -4,6 +4,7 @@ The proxy and the command line share the same data."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial, wraps
 from pathlib import Path
@@ -13,23 +14,33 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import msgspec
 
 from hotset.config import Config, budget_of, load
-from hotset.errors import BadConfig, StoreFailed
+from hotset.errors import BadConfig, BadInput, StoreFailed
 from hotset.nouns.call import Headers
+from hotset.nouns.deposit import PageAdded
 from hotset.nouns.memory import Detail, MemoryRecord, Trust
 from hotset.nouns.message import ToolSpec
-from hotset.nouns.page import SessionId
-from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
+from hotset.nouns.page import Kind, SessionId
+from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved
 from hotset.nouns.tool import UNLIKELY, Ghost
-from hotset.runtime import metrics
+from hotset.nouns.turn import Event
+from hotset.runtime import metrics, retrieval
+from hotset.runtime.audit import EventFilter, find_events, keep_event, retrieved_event
 from hotset.runtime.machine import Machine, open_store as open_project_store
-from hotset.runtime.reader import Store, find_content
+from hotset.runtime.model_tools import RANGE, RETRIEVE, parse_call
+from hotset.runtime.reader import Store, find_content, find_page, find_session, session_named
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import DIALECTS
 from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.sdk_messages import dialect_named
-from hotset.surfaces.library.search import LibraryQuery, LibrarySearch, parse_types
+from hotset.surfaces.library.search import (
+    LibraryQuery,
+    LibrarySearch,
+    Moment,
+    make_filter,
+    parse_types,
+)
 from hotset.surfaces.library.transport import wrap_client
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 
@@ -193,6 +204,24 @@ class _BaseMemory(Generic[_Window]):
             raise StoreFailed(keeper.trouble or "the store is not open")
         return keeper.store
 
+    def _answer(self, tool: str, arguments: Mapping[str, Any], session: str) -> Retrieved:
+        """The answer to a model's tool, asked by the program; by default of the latest session."""
+        store, config = self._store, self._engine.config
+        call = parse_call(tool, msgspec.json.encode(arguments))
+        every = store.recent_sessions()
+        asked = find_session(store, session).id if session else every[0].id if every else None
+        here = Place(asked, knobs=config.knobs_for("").history)
+        found = retrieval.answer(
+            call,
+            store,
+            here,
+            readers=[source.read for source in self._engine.machine.sources],
+            index=self._engine.machine.follower.index,
+            patience=config.patience,
+        )
+        keep_event(store, retrieved_event(tool, call, found, here, time.time(), agent=PROGRAM))
+        return found
+
     def _settle(self, machine: Machine) -> None:
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
@@ -213,8 +242,12 @@ class Memory(_BaseMemory[Window]):
         query: str,
         *,
         type: str | Sequence[str] = (),
-        kind: str = "",
+        kind: str | Sequence[str] = (),
         session: str = "all",
+        agent: str | Sequence[str] = (),
+        turns: tuple[int, int] | str | None = None,
+        since: Moment = None,
+        until: Moment = None,
         path: str = "",
         max_tokens: int = MAX_TOKENS,
     ) -> Retrieved:
@@ -222,11 +255,104 @@ class Memory(_BaseMemory[Window]):
         tools.
 
         `type` narrows it to `page`, `code`, `memory` or `tool`, one or several. `kind` is a kind of
-        page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or
-        pattern. Raises `BadInput` where these leave nothing to search.
+        page (`tool_result`, `prompt` ...) or a language (`python` ...), one or several; `agent` one
+        or several agents; `turns` is `(12, 20)` or `"12-20"`; `since` and `until` are seconds, a
+        datetime, `"2d"` or a date; `path` a folder, file or pattern. Raises `BadInput` where these
+        leave nothing to search.
         """
-        wanted = LibraryQuery(query, kind, session, path, max_tokens, parse_types(type))
+        only, sorts = make_filter(
+            kind=kind, agent=agent, turns=turns, since=since, until=until, path=path
+        )
+        wanted = LibraryQuery(query, only, session, max_tokens, parse_types(type) & sorts)
         return self._searching.search(wanted, self._store)
+
+    def keep(
+        self,
+        content: str | bytes,
+        *,
+        kind: str = "finding",
+        session: str = PROGRAM,
+        agent: str = PROGRAM,
+        parent: str = "",
+        media: str = "text/plain",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        """Keeps content of the program's own and returns its page's id: it is on disk, found by
+        searches, and comes back byte for byte.
+
+        `kind` is a kind of page: `finding`, `file`, `paper`, `plan`, `agent_message` ...; `session`
+        an id, or the name of a conversation, opened if it is new; `parent` the page that it comes
+        from. Raises `BadInput`, `NotFound` and `StoreFailed`.
+        """
+        if kind not in set(Kind):
+            raise BadInput(f"no kind {kind!r}: there are {', '.join(Kind)}")
+        store = self._store
+        known = session_named(store, session)
+        page = PageAdded(
+            known,
+            agent,
+            Kind(kind),
+            content.encode() if isinstance(content, str) else content,
+            time.time(),
+            media,
+            find_page(store, parent).id if parent else None,
+            key="" if known else f"x-hotset-session:{session}",
+            metadata=metadata or {},
+        )
+        [id] = store.keep(page).result(_SETTLE_SECONDS).pages
+        self._engine.call_soon(self._engine.machine.follower.nudge)
+        return id
+
+    def retrieve(
+        self,
+        /,
+        id: str = "",
+        *,
+        session: str = "",
+        max_tokens: int = MAX_TOKENS,
+        **arguments: Any,
+    ) -> Retrieved:
+        """What `retrieve_context` brings a model: content by its id, or by `topic`, `tool` or
+        `iteration` of a session, whole or as `lines`, `rows`, `symbol`, `regex`, `json_path` or
+        `question`. Raises `Malformed`, and `NotFound` for an unknown session."""
+        given = {"id": id, "max_tokens": max_tokens, **arguments}
+        return self._answer(RETRIEVE, given, session)
+
+    def turns(
+        self, first: int, last: int, *, session: str = "", max_tokens: int = MAX_TOKENS
+    ) -> Retrieved:
+        """The whole messages of these turns, as many as fit; the text names the call that
+        continues."""
+        return self._answer(
+            RANGE, {"first": first, "last": last, "max_tokens": max_tokens}, session
+        )
+
+    def events(
+        self,
+        session: str = "",
+        *,
+        type: str | Sequence[str] = (),
+        agent: str | Sequence[str] = (),
+        turns: tuple[int, int] | str | None = None,
+        since: Moment = None,
+        until: Moment = None,
+        limit: int | None = None,
+    ) -> tuple[Event, ...]:
+        """What happened, oldest first, as `hotset events` lists it: `type` is `eviction`,
+        `retrieval`, `bypass`, `alert`, `checkpoint`, `handoff` ... or an event's name, one or
+        several; `limit` keeps the latest so many. Raises `BadInput`, and `NotFound`."""
+        store = self._store
+        only, _ = make_filter(agent=agent, turns=turns, since=since, until=until)
+        types = {type} if isinstance(type, str) else {*type}
+        wanted = EventFilter(
+            find_session(store, session).id if session else None,
+            frozenset(map(str.lower, types - {""})),
+            only.agents,
+            only.turns,
+            only.since,
+            only.until,
+        )
+        return tuple(find_events(store, wanted, limit))
 
     def recall(self, id: str) -> bytes:
         """The exact bytes of a page, by its id or a beginning of it, by a tool call's id, or by the
@@ -268,6 +394,10 @@ class AsyncMemory(_BaseMemory[AsyncWindow]):
         """What was learned in its sessions."""
 
     search = _in_thread(Memory.search)
+    keep = _in_thread(Memory.keep)
+    retrieve = _in_thread(Memory.retrieve)
+    turns = _in_thread(Memory.turns)
+    events = _in_thread(Memory.events)
     recall = _in_thread(Memory.recall)
     savings = _in_thread(Memory.savings)
     close = _in_thread(Memory.close)
