@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 
 import pytest
 from hypothesis import given, strategies as st
 
 from hotset.nouns.search import Entry, EntryId, Sort
+from hotset.nouns.turn import Event, Reference
+from hotset.store.port import Where
+from hotset.store.sqlite import SqliteStore
 from hotset.text.terms import excerpt, terms
 from tests.cli.conftest import NOW, Desk, desk_in, fill, in_a_process
 from tests.cli.test_terminal import on_a_terminal
@@ -374,3 +378,30 @@ def test_index_files_that_are_missing_are_named_as_such(own_shop: Desk):
 
     ran = own_shop.run("search", "marmalade")
     assert "searched without words (index files missing or damaged" in ran.err
+
+
+@pytest.mark.row("V1")
+def test_references_checkpoints_handoffs_and_decisions_are_found(own_shop: Desk):
+    with closing(SqliteStore.open(own_shop.data)) as store:
+        (session,) = store.sessions()
+        pages = tuple(page.id for page in store.pages(Where(session=session.id)))
+        topics = ("zeppelin.py", "mooring mast")
+        store.keep(
+            Reference("rc0123456789ab", session.id, "code", pages, (1, 2), 900, NOW, topics),
+            Event("Checkpoint", NOW, session.id, 2, {"mark": 25, "summary": "zeppelin moored"}),
+            Event("Handoff", NOW, session.id, 3, {"reason": "context_75%", "to": "zeppelin crew"}),
+        ).result(60)
+    fill(own_shop.data, "Something new")  # the index follows pages
+    for kind in ("fact", "handoff"):
+        text = "We decided that the zeppelin lands at dawn" + " for the crew" * (kind == "handoff")
+        assert own_shop.run("memory", "add", "--kind", kind, text).code == 0
+
+    def kinds(*arguments: str) -> set[str]:
+        ran = own_shop.run("search", "zeppelin", *arguments, "--json")
+        return {each["kind"] for each in ran.json()}
+
+    assert kinds("--type", "record") == {"reference", "checkpoint", "handoff"}
+    assert kinds("--kind", "reference", "--session", session.id) == {"reference"}
+    assert kinds("--type", "page") == set()
+    assert kinds("--type", "memory") == {"fact", "handoff"}
+    assert "rc0123456789ab" in own_shop.run("search", "mooring mast", "--type", "record").out

@@ -21,6 +21,8 @@ class Sort(StrEnum):
     """A stretch of a file of the project."""
     TOOL = "tool"
     MEMORY = "memory"
+    RECORD = "record"
+    """A reference to what left a window, a checkpoint or a handoff."""
 
 
 @dataclass(frozen=True, slots=True)

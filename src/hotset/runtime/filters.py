@@ -11,6 +11,9 @@ from hotset.nouns.page import Kind, including
 from hotset.nouns.search import Sort
 from hotset.text.languages import LANGUAGES
 
+RECORDS = ("reference", "checkpoint", "handoff")
+"""Kinds of records."""
+
 _SPAN = re.compile(r"\s*(\d{1,9})?\s*(-)?\s*(\d{1,9})?\s*")
 _FAR = 1 << 31
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
@@ -27,12 +30,16 @@ def parse_kinds(names: Iterable[str]) -> tuple[frozenset[str], frozenset[Sort]]:
         if name in set(Kind):
             kinds |= {str(each) for each in including(Kind(name))}
             sorts.add(Sort.PAGE)
+        elif name in RECORDS:
+            kinds.add(name)
+            sorts.add(Sort.RECORD)
         elif name in LANGUAGES:
             kinds.add(name)
             sorts.add(Sort.CODE)
         else:
             raise BadInput(
-                f"{typed[:40]}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}"
+                f"{typed[:40]}: pages are {', '.join(Kind)}; records are {', '.join(RECORDS)}; "
+                f"languages are {', '.join(LANGUAGES)}"
             )
     return frozenset(kinds), frozenset(sorts or Sort)
 

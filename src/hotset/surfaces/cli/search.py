@@ -66,7 +66,13 @@ _WORTH_FOLDING = 500  # entries that have no vectors yet
 _EXCERPT_LINES = 6
 _MOST_ECHOED = 100  # characters of a query
 _NUMBER_WIDTH = 6
-_COLOURS = {Sort.PAGE: "green", Sort.CODE: "cyan", Sort.MEMORY: "magenta", Sort.TOOL: "blue"}
+_COLOURS = {
+    Sort.PAGE: "green",
+    Sort.CODE: "cyan",
+    Sort.MEMORY: "magenta",
+    Sort.TOOL: "blue",
+    Sort.RECORD: "yellow",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,8 @@ class SearchResults:
     "types",
     multiple=True,
     type=click.Choice(tuple(map(str, Sort))),
-    help="Only conversations, the project's files, memories or tools; may be given several times.",
+    help="Only conversations, the project's files, memories, tools, or records (references, "
+    "checkpoints, handoffs); may be given several times.",
 )
 @click.option(
     "--kind",
@@ -159,7 +166,7 @@ def search(
     now = time.time()
     of_kinds, possible = parse_option("--kind", parse_kinds, kinds)
     possible &= frozenset(map(Sort, types)) or possible
-    possible &= {Sort.PAGE} if session or agents or turns else possible
+    possible &= {Sort.PAGE, Sort.RECORD} if session or agents or turns else possible
     possible &= {Sort.PAGE, Sort.CODE} if path else possible
     possible -= {Sort.TOOL} if since or until else frozenset()
     if not possible:
@@ -238,9 +245,10 @@ def _search_index(
     with ExitStack() as opened:
         store = None
         searches_pages = searches_memories = False
-        if asked.types & {Sort.PAGE, Sort.MEMORY} and has_store(config.folder):
+        if asked.types & {Sort.PAGE, Sort.RECORD, Sort.MEMORY} and has_store(config.folder):
             store = opened.enter_context(open_existing(config))
-            searches_pages = Sort.PAGE in asked.types and config.search and store.census().pages > 0
+            searches_pages = bool(asked.types & {Sort.PAGE, Sort.RECORD})
+            searches_pages = searches_pages and config.search and store.census().pages > 0
             is_asked = Sort.MEMORY in asked.types and bool(asked.words.strip())
             searches_memories = is_asked and any(True for _ in store.memories())
         needs_store = searches_pages or searches_memories
@@ -293,7 +301,12 @@ def _search_text(
         files = replace(query, only=replace(only, path=of_code))
         searches.append((CodeSource(lambda: index, Prefetch()), files))
     if store is not None:
-        searches.append((HistorySource(lambda: store, lambda: index), query))
+        history = HistorySource(lambda: store, lambda: index)
+        if Sort.PAGE in asked.types:
+            searches.append((history, query))
+        if Sort.RECORD in asked.types:
+            records = replace(only, sorts=frozenset({Sort.RECORD}))
+            searches.append((history, replace(query, only=records)))
     found = find_text(searches)
     results.groups += found.groups
     results.loose = bool(found.note) and any(found.groups)

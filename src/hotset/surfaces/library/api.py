@@ -4,8 +4,10 @@ The proxy and the command line share the same data."""
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import msgspec
 
 from hotset.config import Config, budget_of, load
-from hotset.errors import BadConfig, BadInput, StoreFailed
+from hotset.errors import BadConfig, BadInput, HotsetError, StoreFailed
 from hotset.nouns.call import Headers
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.memory import Detail, MemoryRecord, Trust
@@ -97,6 +99,7 @@ def wrap(
     agent: str = "",
     session: str = "",
     budget: int = 0,
+    metadata: Mapping[str, str] | None = None,
 ) -> _Client:
     """A copy of an openai or anthropic client, blocking or not, whose conversations have a memory.
 
@@ -104,7 +107,9 @@ def wrap(
     pydantic-ai, openai-agents and LangChain are wrapped in the same way. Without a memory it is the
     working directory's, open until the program ends.
     """
-    return (memory or _shared_memory()).wrap(client, agent=agent, session=session, budget=budget)
+    return (memory or _shared_memory()).wrap(
+        client, agent=agent, session=session, budget=budget, metadata=metadata
+    )
 
 
 def _shared_memory() -> Memory:
@@ -148,6 +153,7 @@ class _BaseMemory(Generic[_Window]):
         agent: str = "",
         session: str = "",
         budget: int = 0,
+        metadata: Mapping[str, str] | None = None,
         system: Any = None,
         dialect: str = "",
         **params: Any,
@@ -155,18 +161,25 @@ class _BaseMemory(Generic[_Window]):
         """A conversation in a bounded window.
 
         `agent` names the agent: kinds of agents have profiles of their own. `session` names the
-        conversation, which is otherwise identified by its messages. `budget` is what a prompt may
+        conversation, which is otherwise identified by its messages; `metadata` is kept with it, its
+        `kind` being the agent's kind. `budget` is what a prompt may
         have in tokens, where that is less than the model's window. `params` go into every request.
         Raises `BadInput`, and `MemoryClosed`.
         """
         self._engine.require_machine()
         spoken = dialect_named(dialect) if dialect else None
-        headers = (*_name_headers(agent, session), (b"user-agent", b"hotset-window"))
+        headers = (*_name_headers(agent, session, metadata), (b"user-agent", b"hotset-window"))
         tokens = budget_of(budget, "of memory.window()")
         return self._window(self._engine, Setting(model, system, spoken, headers, tokens, params))
 
     def wrap(
-        self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0
+        self,
+        client: _Client,
+        *,
+        agent: str = "",
+        session: str = "",
+        budget: int = 0,
+        metadata: Mapping[str, str] | None = None,
     ) -> _Client:
         """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
         self._engine.require_machine()
@@ -174,7 +187,7 @@ class _BaseMemory(Generic[_Window]):
             wrap_client,
             engine=self._engine,
             budget=budget_of(budget, "of wrap()"),
-            named=_name_headers(agent, session),
+            named=_name_headers(agent, session, metadata),
         )
         of_framework = framework_of(client)
         made: _Client = one(client) if of_framework is None else of_framework(client, one)
@@ -254,9 +267,10 @@ class Memory(_BaseMemory[Window]):
         """The best hits among the project's indexed files, pages of its sessions, memories and
         tools.
 
-        `type` narrows it to `page`, `code`, `memory` or `tool`, one or several. `kind` is a kind of
-        page (`tool_result`, `prompt` ...) or a language (`python` ...), one or several; `agent` one
-        or several agents; `turns` is `(12, 20)` or `"12-20"`; `since` and `until` are seconds, a
+        `type` narrows it to `page`, `code`, `memory`, `tool` or `record`, one or several. `kind`
+        is a kind of page (`tool_result`, `prompt` ...), a kind of record (`reference`,
+        `checkpoint`, `handoff`) or a language (`python` ...), one or several; `agent` one or
+        several agents; `turns` is `(12, 20)` or `"12-20"`; `since` and `until` are seconds, a
         datetime, `"2d"` or a date; `path` a folder, file or pattern. Raises `BadInput` where these
         leave nothing to search.
         """
@@ -342,6 +356,8 @@ class Memory(_BaseMemory[Window]):
         `retrieval`, `bypass`, `alert`, `checkpoint`, `handoff` ... or an event's name, one or
         several; `limit` keeps the latest so many. Raises `BadInput`, and `NotFound`."""
         store = self._store
+        with suppress(HotsetError, TimeoutError):
+            store.keep().result(_SETTLE_SECONDS)  # behind what was handed over before
         only, _ = make_filter(agent=agent, turns=turns, since=since, until=until)
         types = {type} if isinstance(type, str) else {*type}
         wanted = EventFilter(
@@ -403,8 +419,12 @@ class AsyncMemory(_BaseMemory[AsyncWindow]):
     close = _in_thread(Memory.close)
 
 
-def _name_headers(agent: str, session: str) -> Headers:
-    given = ((b"x-hotset-agent", agent), (b"x-hotset-session", session))
+def _name_headers(agent: str, session: str, metadata: Mapping[str, str] | None) -> Headers:
+    given = (
+        (b"x-hotset-agent", agent),
+        (b"x-hotset-session", session),
+        (b"x-hotset-metadata", json.dumps(dict(metadata)) if metadata else ""),
+    )
     return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)
 
 

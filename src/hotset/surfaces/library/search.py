@@ -16,9 +16,9 @@ from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.nouns.search import Filter, Query, Sort
 from hotset.runtime import retrieval
 from hotset.runtime.audit import ids_of, keep_event, searched_event, zip_scores
-from hotset.runtime.filters import parse_kinds, parse_moment, parse_turns
+from hotset.runtime.filters import RECORDS, parse_kinds, parse_moment, parse_turns
 from hotset.runtime.model_tools import clip_to_tokens, count, count_fitting
-from hotset.runtime.reader import Store, open_index
+from hotset.runtime.reader import Store, open_index, session_named
 from hotset.runtime.search import merge_hits
 from hotset.sources.code import catch_up, has_code, index_folder, read_consent
 from hotset.sources.tools import Toolbox
@@ -76,6 +76,17 @@ class LibraryQuery:
             return frozenset()
         timed = self.only != Filter()
         return self.types & ({Sort.MEMORY} if timed else {Sort.MEMORY, Sort.TOOL})
+
+    @property
+    def of_records(self) -> bool:
+        return Sort.RECORD in self.types and not self.only.path and bool(self.query.strip())
+
+    def records(self, store: Store) -> Filter:
+        """The filter of a search for records."""
+        session = session_named(store, self.session) or self.session
+        sessions = frozenset() if self.session == _EVERY_SESSION else frozenset({session})
+        kinds = self.only.kinds & frozenset(RECORDS)
+        return replace(self.only, sorts=frozenset({Sort.RECORD}), sessions=sessions, kinds=kinds)
 
 
 def parse_types(types: str | Sequence[str]) -> frozenset[Sort]:
@@ -140,7 +151,8 @@ class LibrarySearch:
         self, wanted: LibraryQuery, store: Store, ids: list[tuple[str, float]]
     ) -> Retrieved:
         """The same; `ids` gets the ids and scores of the hits."""
-        if not wanted.of_pages and not wanted.of_code and not wanted.of_others:
+        of_others = wanted.of_others or wanted.of_records
+        if not wanted.of_pages and not wanted.of_code and not of_others:
             raise BadInput(
                 "type, kind, path, session, agent and turns leave nothing to search: sessions, "
                 "agents and turns have pages, paths and languages are of code"
@@ -189,6 +201,12 @@ class LibrarySearch:
             sorts.add("tools")
         query = Query(wanted.query, wanted.only, most=_MOST_OTHERS)
         groups = [each.find(query).hits for each in machine.sources if each.name in sorts]
+        if wanted.of_records and self._index(store) is not None:
+            groups += [
+                each.find(replace(query, only=wanted.records(store))).hits
+                for each in machine.sources
+                if each.name == "history"
+            ]
         merged = merge_hits(groups)
         ids += ids_of(merged)
         lines = [
