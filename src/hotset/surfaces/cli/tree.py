@@ -82,6 +82,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Find": {
         "search": CommandEntry("search:search", "Search conversations and the project's code."),
+        "keep": CommandEntry("keep:keep", "Keep a file, or what a command printed, as a page."),
         "index": CommandEntry("index:index", "Index the project's files, with your consent."),
     },
     "Tools": {

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import msgspec
 
 from hotset.config import Config, budget_of, load
-from hotset.errors import BadConfig, BadInput, HotsetError, StoreFailed
+from hotset.errors import BadConfig, HotsetError, StoreFailed
 from hotset.nouns.call import Headers
-from hotset.nouns.deposit import PageAdded
 from hotset.nouns.memory import Detail, MemoryRecord, Trust
 from hotset.nouns.message import ToolSpec
-from hotset.nouns.page import Kind, SessionId
+from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved
 from hotset.nouns.tool import UNLIKELY, Ghost
 from hotset.nouns.turn import Event
@@ -29,7 +28,7 @@ from hotset.runtime import metrics, retrieval
 from hotset.runtime.audit import EventFilter, find_events, keep_event, retrieved_event
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.model_tools import RANGE, RETRIEVE, parse_call
-from hotset.runtime.reader import Store, find_content, find_page, find_session, session_named
+from hotset.runtime.reader import Store, find_content, find_session, page_to_keep
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import DIALECTS
 from hotset.sources.tools import Toolbox, ToolUse
@@ -298,19 +297,16 @@ class Memory(_BaseMemory[Window]):
         an id, or the name of a conversation, opened if it is new; `parent` the page that it comes
         from. Raises `BadInput`, `NotFound` and `StoreFailed`.
         """
-        if kind not in set(Kind):
-            raise BadInput(f"no kind {kind!r}: there are {', '.join(Kind)}")
         store = self._store
-        known = session_named(store, session)
-        page = PageAdded(
-            known,
-            agent,
-            Kind(kind),
+        page = page_to_keep(
+            store,
             content.encode() if isinstance(content, str) else content,
             time.time(),
-            media,
-            find_page(store, parent).id if parent else None,
-            key="" if known else f"x-hotset-session:{session}",
+            kind=kind,
+            session=session,
+            agent=agent,
+            parent=parent,
+            media=media,
             metadata=metadata or {},
         )
         [id] = store.keep(page).result(_SETTLE_SECONDS).pages
