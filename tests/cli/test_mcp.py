@@ -250,6 +250,25 @@ def test_what_was_said_comes_back_by_words_id_and_turn(filled: Desk):
     assert answers[3] == answers[4]
 
 
+@pytest.mark.row("V2")
+def test_a_search_of_conversations_takes_several_types_an_agent_turns_and_times(filled: Desk):
+    _, _, answers = talk(
+        filled,
+        [
+            ("search_history", {"query": "clock", "type": "prompt,response", "turns": "2-3"}),
+            ("search_history", {"query": "clock", "agent": "claude-cli", "until": "2030-01-01"}),
+            ("search_history", {"query": "clock", "agent": "codex"}),
+            ("search_history", {"query": "clock", "type": ["file"]}),
+            ("search_history", {"query": "clock", "since": "2030-01-01"}),
+            ("search_history", {"query": "clock", "turns": "soon"}),
+            ("search_history", {"query": "clock", "type": "python"}),
+        ],
+    )
+    found = ["It was the clock" in text for text, _ in answers]
+    assert found == [True, True, False, False, False, False, False]
+    assert [failed for _, failed in answers] == [False] * 5 + [True, True]
+
+
 @pytest.mark.row("V17")
 @pytest.mark.row("V6")
 def test_every_retrieval_is_in_the_audit(filled: Desk):
@@ -261,14 +280,14 @@ def test_every_retrieval_is_in_the_audit(filled: Desk):
             for event in store.events()
             if event.name == "Retrieved"
         ]
-    assert audit == [("search_history", 1, 0), ("retrieve_context", 0, 0)]
+    assert audit == [("search_history", 1, 4), ("retrieve_context", 0, 4)]
 
 
 @pytest.mark.parametrize("most", [100, 700])
 @pytest.mark.rest_slow
 def test_every_answer_keeps_to_its_budget_and_says_what_is_missing(shop: Desk, most: int):
     calls = [
-        ("search_code", {"query": "function of bears", "max_tokens": most}),
+        ("search_code", {"query": "bears", "path": "src/long.py", "max_tokens": most}),
         ("get_file", {"path": "src/long.py", "max_tokens": most}),
         ("outline", {"path": "src/long.py", "max_tokens": most}),
         ("retrieve_context", {"id": "toolu_1", "max_tokens": most}),

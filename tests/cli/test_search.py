@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 
 import pytest
 from hypothesis import given, strategies as st
 
 from hotset.nouns.search import Entry, EntryId, Sort
+from hotset.nouns.turn import Event, Reference
+from hotset.store.port import Where
+from hotset.store.sqlite import SqliteStore
 from hotset.text.terms import excerpt, terms
 from tests.cli.conftest import NOW, Desk, desk_in, fill, in_a_process
 from tests.cli.test_terminal import on_a_terminal
@@ -339,3 +343,65 @@ def test_an_excerpt_is_a_part_of_what_was_found_with_marks_inside_its_lines(
     for line in shown:
         assert all(0 <= start < end <= len(line.text) for start, end in line.marks)
         assert line.number == 0 or first <= line.number <= lines[1]
+
+
+@pytest.mark.row("V2")
+def test_pages_are_narrowed_by_several_kinds_agent_turns_and_time(own_shop: Desk):
+    fill(own_shop.data, "Fix the marmalade clock", NOW + 86_400, agent="codex")
+
+    def found(*arguments: str) -> set[tuple[str, int, str]]:
+        ran = own_shop.run("search", "clock", "--type", "page", "-n", "50", *arguments, "--json")
+        return {(each["agent"], each["turn"], each["kind"]) for each in ran.json()}
+
+    assert {kind for _, _, kind in found("--kind", "prompt", "--kind", "response")} == {
+        "prompt",
+        "response",
+    }
+    for agent in ("codex", "claude-cli"):
+        assert {agent} == {each for each, _, _ in found("--agent", agent)}
+    assert found("--agent", "codex", "--agent", "claude-cli") == found()
+    assert {turn for _, turn, _ in found("--turns", "2")} == {2}
+    assert {agent for agent, _, _ in found("--since", "2026-09-22")} == {"codex"}
+    assert {agent for agent, _, _ in found("--until", "2026-09-22")} == {"claude-cli"}
+    assert own_shop.run("search", "clock", "--agent", "codex", "--type", "code").code == 2
+    assert own_shop.run("search", "clock", "--turns", "9-3").code == 2
+
+
+@pytest.mark.row("V2")
+def test_index_files_that_are_missing_are_named_as_such(own_shop: Desk):
+    assert own_shop.run("search", "marmalade").code == 0
+    own_shop.run("index", "--yes")
+    gone = [each for each in (own_shop.data / "index").rglob("*") if each.parent.name == "words"]
+    assert gone, "nothing is folded: the test says nothing"
+    for each in gone:
+        each.unlink()
+
+    ran = own_shop.run("search", "marmalade")
+    assert "searched without words (index files missing or damaged" in ran.err
+
+
+@pytest.mark.row("V1")
+def test_references_checkpoints_handoffs_and_decisions_are_found(own_shop: Desk):
+    with closing(SqliteStore.open(own_shop.data)) as store:
+        (session,) = store.sessions()
+        pages = tuple(page.id for page in store.pages(Where(session=session.id)))
+        topics = ("zeppelin.py", "mooring mast")
+        store.keep(
+            Reference("rc0123456789ab", session.id, "code", pages, (1, 2), 900, NOW, topics),
+            Event("Checkpoint", NOW, session.id, 2, {"mark": 25, "summary": "zeppelin moored"}),
+            Event("Handoff", NOW, session.id, 3, {"reason": "context_75%", "to": "zeppelin crew"}),
+        ).result(60)
+    fill(own_shop.data, "Something new")  # the index follows pages
+    for kind in ("fact", "handoff"):
+        text = "We decided that the zeppelin lands at dawn" + " for the crew" * (kind == "handoff")
+        assert own_shop.run("memory", "add", "--kind", kind, text).code == 0
+
+    def kinds(*arguments: str) -> set[str]:
+        ran = own_shop.run("search", "zeppelin", *arguments, "--json")
+        return {each["kind"] for each in ran.json()}
+
+    assert kinds("--type", "record") == {"reference", "checkpoint", "handoff"}
+    assert kinds("--kind", "reference", "--session", session.id) == {"reference"}
+    assert kinds("--type", "page") == set()
+    assert kinds("--type", "memory") == {"fact", "handoff"}
+    assert "rc0123456789ab" in own_shop.run("search", "mooring mast", "--type", "record").out

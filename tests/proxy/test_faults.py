@@ -90,6 +90,8 @@ def test_the_model_gets_back_what_was_shortened_and_the_client_never_sees_it(tal
         assert event.detail["tool"] == "retrieve_context"
         assert (event.detail["found"], event.detail["refault"]) == (1, 1)
         assert "1758018" not in str(event)
+        [turn, *_] = [each for each in store.turns(event.session) if each.number == event.turn]
+        assert (event.detail["agent"], len(event.detail["ids"].split())) == (turn.agent, 1)
         [_, bill, _] = store.bills()
         assert (bill.calls, bill.faults, bill.refaults) == (2, 1, 1)
 

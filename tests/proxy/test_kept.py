@@ -8,6 +8,7 @@ import pytest
 
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Outcome
+from hotset.runtime.reader import metadata_of
 from hotset.testing import Call, Say
 from tests.proxy.wire import DIALECTS, post, question
 from tests.waiting import wait_until
@@ -41,6 +42,26 @@ def test_every_prompt_response_tool_call_and_tool_result_is_kept(pair, dialect, 
         (1, 0, Outcome.DONE),
         (2, 0, Outcome.DONE),
     ]
+
+
+@pytest.mark.row("V1")
+def test_the_kind_of_an_agent_and_free_metadata_are_kept_with_its_session_alone(pair):
+    world = pair([Say("One."), Say("Two."), Say("Three.")])
+    given = {"x-hotset-session": "a", "x-hotset-kind": "Inspector"}
+    said = [
+        given | {"x-hotset-metadata": "run=42; ticket = AB-1; nonsense"},
+        given | {"x-hotset-metadata": '{"run": 43, "deep": {"x": 1}}'},
+        {"x-hotset-session": "b", "x-hotset-metadata": '{"broken'},
+    ]
+    for number, headers in enumerate(said):
+        post(world.address, "anthropic", question("anthropic", f"question {number}"), headers)
+
+    with world.store() as store:
+        kept = metadata_of(store, [session.id for session in store.sessions()])
+    assert list(kept.values()) == [{"kind": "inspector", "run": "43", "ticket": "AB-1"}]
+    sent = str([request.headers for request in world.upstream.requests]).lower()
+    assert "metadata" not in sent
+    assert "inspector" not in sent
 
 
 @pytest.mark.slow

@@ -90,7 +90,9 @@ def test_a_session_of_hundreds_of_calls_stays_in_its_window_and_everything_comes
     with world.store() as store:
         [session] = store.sessions()
         breaks = _breaks(requests)
-        assert 0 < breaks <= len([event for event in store.events() if event.name == "Evicted"])
+        evicted = [event for event in store.events() if event.name == "Evicted"]
+        assert 0 < breaks <= len(evicted)
+        assert all(event.session == session.id and event.turn for event in evicted)
         assert not [event for event in store.events() if event.name == "Bypassed"]
         left = {page for reference in store.references(session.id) for page in reference.pages}
         outputs = [

@@ -138,6 +138,7 @@ def test_a_planner_that_fails_lets_the_clients_bytes_through(pair, dialect, stre
     )
     world.settle()
     events = [event for event in store.events() if event.name == "Bypassed"]
+    assert all(event.session and event.turn for event in events)
     assert len(events) == 2
     assert "left + right" not in str(events)
 

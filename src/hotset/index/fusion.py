@@ -15,6 +15,7 @@ WORDS_WEIGHT: Mapping[Sort, float] = {
     Sort.MEMORY: 0.7,
     Sort.PAGE: 1.0,
     Sort.CODE: 1.2,
+    Sort.RECORD: 1.0,
 }
 """Weight of words relative to meaning. Code is best between 0.7 and 1.5, on docstrings and their
 functions; tools between 0.5 and 1.5, without the words of chat."""

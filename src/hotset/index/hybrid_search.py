@@ -56,7 +56,7 @@ from hotset.index.full_text import (
 from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
 from hotset.index.hot import HotEntries, HotReranker
 from hotset.index.vectors import Floats, Vectors
-from hotset.nouns.search import Entry, Filter, Hits, IndexHit, Query, Sort
+from hotset.nouns.search import Entry, Filter, Hits, IndexHit, Lack, Query, Sort
 
 _TAIL_FOUND = 50
 # of the first, whose files are looked at; with 50 the same NDCG on eight repositories, .5420 and
@@ -255,6 +255,8 @@ class IndexSearch:
         apart = self._meaning is None or not self._meaning.is_quick(view)
         by_words, by_meaning, lacking = self._signals.ask(words, meaning, until, apart=apart)
         self._look_into(view, lacking)
+        absent = self._absent(view)
+        why = dict.fromkeys(absent, Lack.UNBUILT) | self._signals.why(lacking)
         ranked = fuse(by_words, by_meaning)
         with self._rows.reading() as connection:
             first = max(_BY_FILE, 2 * query.most)
@@ -267,7 +269,7 @@ class IndexSearch:
                 )
                 ranked = [*by_file(ranked[:first], files, shares), *ranked[first:]]
             hits = _shown(connection, ranked, query, question)
-        return Hits(hits, lacking | self._absent(view))
+        return Hits(hits, lacking | absent, why)
 
     def _absent(self, view: RowView) -> frozenset[str]:
         """Signals that cannot serve, however long one waits."""
@@ -525,6 +527,14 @@ class Signals:
             by_meaning or [],
             frozenset(name for name, lacks in silent.items() if lacks),
         )
+
+    def why(self, lacking: Iterable[str]) -> dict[str, Lack]:
+        """Why these gave nothing, where they failed."""
+        failed = {name: self.failed[name] for name in lacking if name in self.failed}
+        return {
+            name: Lack.MISSING if isinstance(error, FilesDamaged) else Lack.FAILED
+            for name, error in failed.items()
+        }
 
     def close(self) -> None:
         self._pool.close(_SHUTDOWN_SECONDS)

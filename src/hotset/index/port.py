@@ -6,10 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hotset.nouns.search import Entry, EntryId, Hits, Query, Sort
+from hotset.nouns.search import Entry, EntryId, Hits, Lack, Query, Sort
 
 FOLDER = "index"
 """Folder name in a project's data folder."""
+
+
+def describe_lacking(lacking: Iterable[str], why: Mapping[str, Lack]) -> str:
+    """`words (did not answer in time)`, for a person or a model."""
+    return ", ".join(f"{name} ({why.get(name, Lack.LATE)})" for name in sorted(lacking))
 
 
 @dataclass(frozen=True, slots=True)

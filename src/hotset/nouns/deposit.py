@@ -3,6 +3,7 @@ commit, or none."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hotset.nouns.bill import Bill, Summary
@@ -32,6 +33,8 @@ class RequestReceived:
     id: TurnId | None = None
     """The name of its turn, by which its reply can be handed over at any time; None lets the store
     make one."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Free metadata of the session, and its agent's `kind`; see `nouns.note.METADATA`."""
     parents: tuple[str, ...] = ()
     """Names under which the session that this one belongs to may be known, from a header; the
     likeliest first."""
@@ -68,6 +71,8 @@ class PageAdded:
     """The tool that returned it, if one did."""
     call: str = ""
     """The provider's id of the call that it answers."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Free metadata of the page; see `nouns.note.METADATA`."""
 
 
 @dataclass(frozen=True, slots=True)

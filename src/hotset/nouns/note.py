@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,6 +27,20 @@ class Space:
     keeps: int = 0
     """Versions of a key that stay; 0 keeps all. For values that change often and have no
     history."""
+
+
+METADATA = Space("metadata")
+"""Free metadata, and the kind of an agent under `kind`: a JSON object of strings, by the id of a
+session or a page."""
+
+
+def decode_metadata(value: bytes | None) -> dict[str, str]:
+    """The value of a note of `METADATA`; empty where it cannot be read."""
+    try:
+        given = json.loads(value or b"{}")
+    except ValueError:
+        return {}
+    return {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hotset.nouns.knobs import HistoryKnobs
 from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
+from hotset.nouns.search import Filter
 from hotset.nouns.window import Spot
 
 Span = tuple[int, int]
@@ -101,6 +102,8 @@ class Search:
     session: str = ""
     """Empty: this one. `all`: every session of the project. Otherwise a session's id."""
     max_tokens: int = MAX_TOKENS
+    only: Filter = field(default_factory=Filter)
+    """More conditions: kinds, agents, turns, since, until. Sessions are those of `session`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,5 +158,7 @@ class Retrieved:
     contents: tuple[Digest, ...] = ()
     """Their content's addresses: a page that was shortened elsewhere with the same content is meant
     too."""
+    scores: tuple[float, ...] = ()
+    """Scores of these pages, relative to the best, where a search chose them."""
     images: tuple[Image, ...] = ()
     """Images among the pages that the model can look at again. The text mentions them."""

@@ -21,6 +21,8 @@ class Sort(StrEnum):
     """A stretch of a file of the project."""
     TOOL = "tool"
     MEMORY = "memory"
+    RECORD = "record"
+    """A reference to what left a window, a checkpoint or a handoff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,15 @@ class Query:
     """Seconds. A signal that takes longer is left out, and the result says so."""
 
 
+class Lack(StrEnum):
+    """Why a signal did not serve."""
+
+    LATE = "did not answer in time"
+    MISSING = "index files missing or damaged; they are made again"
+    UNBUILT = "index not built yet"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, slots=True)
 class IndexHit:
     entry: Entry
@@ -93,6 +104,8 @@ class Hits:
     hits: tuple[IndexHit, ...] = ()
     lacking: frozenset[str] = frozenset()
     """Signals that did not serve this time: `words`, `meaning`, `tail`."""
+    why: Mapping[str, Lack] = field(default_factory=dict)
+    """Why they did not, where it was not for lack of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +135,6 @@ class SourceHits:
 
     hits: Sequence[SearchHit] = ()
     lacking: frozenset[str] = frozenset()
-    """Signals that did not answer in time."""
+    """Signals that did not serve."""
+    why: Mapping[str, Lack] = field(default_factory=dict)
+    """Why, where it was not for lack of time."""

@@ -116,7 +116,8 @@ class ToolSeen:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened and is worth knowing later. Never holds content."""
+    """Something that happened and is worth knowing later. Holds no content but the words of a
+    query, sealed and clipped (`runtime/audit`)."""
 
     name: str
     time: float

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+
 from hotset.nouns.call import Headers, header
 
 SESSION_HEADERS = (
@@ -35,7 +38,9 @@ _CODEX_PARENT, _CODEX_THREAD = b"x-codex-parent-thread-id", b"thread-id"
 _OURS = b"x-hotset-session"
 AGENT_HEADER = b"x-hotset-agent"
 """Names the agent, and with it its kind: the profile of that name."""
+_KIND_HEADER, _METADATA_HEADER = b"x-hotset-kind", b"x-hotset-metadata"
 _LONGEST = 200
+_MOST_METADATA = 20
 
 
 def session_key(headers: Headers) -> str:
@@ -89,6 +94,29 @@ def agent(headers: Headers) -> str:
         or header(headers, b"user-agent").split("/")[0].strip()
     )
     return name[:_LONGEST].lower() or "unknown"
+
+
+def metadata(headers: Headers) -> dict[str, str]:
+    """Free metadata of a session: `x-hotset-metadata: run=42; ticket=AB-1`, or a JSON object; with
+    the agent's kind from `x-hotset-kind`."""
+    text = header(headers, _METADATA_HEADER).strip()
+    pairs: Iterable[tuple[object, object]]
+    try:
+        given = json.loads(text) if text.startswith("{") else None
+    except ValueError:
+        given = None
+    if isinstance(given, dict):
+        pairs = given.items()
+    else:
+        named = (each.partition("=") for each in text.split(";"))
+        pairs = [(name.strip(), value.strip()) for name, sign, value in named if sign]
+    kept = [
+        (str(name)[:_LONGEST], str(value)[:_LONGEST])
+        for name, value in pairs
+        if name and isinstance(value, str | int | float)
+    ]
+    kind = header(headers, _KIND_HEADER).strip()[:_LONGEST].lower()
+    return dict(kept[:_MOST_METADATA]) | ({"kind": kind} if kind else {})
 
 
 def client(headers: Headers) -> str:

@@ -202,8 +202,11 @@ class Machine:
         other.wire, other.planner = wire, planner
         return other
 
-    def bypass(self, reason: str, **detail: str | int) -> None:
-        """A call went through that we could not do our part for."""
+    def bypass(
+        self, reason: str, placed: Awaitable[object] | None = None, **detail: str | int
+    ) -> None:
+        """A call went through that we could not do our part for. Its event is kept once the call
+        is `placed`, so that it can name the turn."""
         self.tally.bypassed += 1
         # A warning once for each new reason; the tally has the count, the store's events have all.
         _log.log(
@@ -213,7 +216,7 @@ class Machine:
         )
         self.tally.reason = reason
         event = Event("Bypassed", self.clock(), detail={"reason": reason, **detail})
-        self.background.spawn(self.keeper.happened(event), "keep an event")
+        self.background.spawn(self._keep_event(event, placed), "keep an event")
 
     def billed(self, bill: Bill, window: int = 0, repeats: Repeats = NO_REPEATS) -> None:
         """A turn was paid for: it counts, and may be the one that gives cause for an alert."""
@@ -232,7 +235,8 @@ class Machine:
                 alert.threshold,
                 alert.means,
             )
-            self.background.spawn(self._raise(event_of(alert, now)), "keep an alert")
+            event = replace(event_of(alert, now), session=bill.session or None, turn=bill.turn)
+            self.background.spawn(self._raise(event), "keep an alert")
 
     def metrics(self) -> Metrics:
         """How the window did since the start."""
@@ -262,6 +266,11 @@ class Machine:
             await asyncio.sleep(source.every)
             if self.keeper.store is not None:
                 await source.upkeep()
+
+    async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
+        if placed is not None:
+            await placed
+        await self.keeper.happened(event)
 
     async def _raise(self, event: Event) -> None:
         store = self.keeper.store

@@ -3,7 +3,7 @@ resolves what a person typed to a session or a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -12,8 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from hotset.config import Config
-from hotset.errors import HotsetError, NotFound
+from hotset.errors import BadInput, HotsetError, NotFound
 from hotset.index import open_index
+from hotset.nouns.deposit import PageAdded
+from hotset.nouns.note import METADATA, decode_metadata
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.nouns.turn import Event, Session
 from hotset.store.lineage import Parent, parents_in
@@ -192,6 +194,16 @@ def find_session(store: Store, typed: str) -> Session:
     return found[0]
 
 
+def session_named(store: Store, name: str) -> SessionId | None:
+    """The session with this id, or with this name from its client; `last` is the one used last.
+    None if there is none."""
+    every = store.recent_sessions()
+    if name == "last" and every:
+        return every[0].id
+    names = (name, f"x-hotset-session:{name}")
+    return next((each.id for each in every if each.id == name or each.key in names), None)
+
+
 def find_session_id(store: Store, typed: str | None) -> SessionId | None:
     """The same; None if nothing was typed."""
     return None if typed is None else find_session(store, typed).id
@@ -228,6 +240,42 @@ def gist_of(store: Store, page: Page, content: bytes) -> Gist:
     from hotset.window.page_text import make_gist  # noqa: PLC0415 - seldom needed
 
     return store.gist(page.id) or make_gist(page, content)
+
+
+def page_to_keep(
+    store: Store,
+    content: bytes,
+    now: float,
+    *,
+    kind: str,
+    session: str,
+    agent: str,
+    parent: str = "",
+    media: str = "text/plain",
+    metadata: Mapping[str, str],
+) -> PageAdded:
+    """The deposit of content that a program or a person puts in. A session of that name is opened
+    if there is none. Raises `BadInput` and `NotFound`."""
+    if kind not in set(Kind):
+        raise BadInput(f"no kind {kind!r}: there are {', '.join(Kind)}")
+    known = session_named(store, session)
+    return PageAdded(
+        known,
+        agent,
+        Kind(kind),
+        content,
+        now,
+        media,
+        find_page(store, parent).id if parent else None,
+        key="" if known else f"x-hotset-session:{session}",
+        metadata=metadata,
+    )
+
+
+def metadata_of(store: Store, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The metadata of these sessions or pages, of those that have any."""
+    found = store.notes(METADATA, ids) if ids else {}
+    return {id: decode_metadata(note.value) for id, note in found.items()}
 
 
 def did_you_mean(typed: str, names: Collection[str]) -> str:

@@ -117,7 +117,9 @@ class Record:
         if reason == self._trouble:
             return
         self._trouble = reason
-        self._machine.bypass(reason, path=self.sent.opened.call.path.split("?")[0])
+        opened = self.sent.opened
+        path = opened.call.path.split("?")[0]
+        self._machine.bypass(reason, self.ref(_PATIENCE_SECONDS), path=path, call=opened.id)
 
     async def answered(self, response: Response) -> None:
         """Begin the reply. It waits for the request's commit, which ran while the provider worked,

@@ -23,7 +23,6 @@ from hotset.nouns.retrieval import (
     Search,
     SourceText,
 )
-from hotset.nouns.turn import Event
 from hotset.sources.history.answers import (
     cut_text,
     fit_answer,
@@ -91,27 +90,3 @@ def _own_text(id: str, readers: Sequence[Reader], store: Store) -> SourceText | 
     """The text that a source has under an id of its own."""
     texts = (read(id, store) for read in readers) if id else ()
     return next((text for text in texts if text is not None), None)
-
-
-def event_of(
-    tool: str,
-    call: Retrieval | None,
-    got: Retrieved | None,
-    here: Place,
-    now: float,
-    *,
-    refault: bool = False,
-) -> Event:
-    """The audit event of a retrieval: with the id that was asked for, never with content."""
-    # An id that a model made up is content, so only one that was found is logged.
-    named = call.id if isinstance(call, Retrieve) and got is not None and got.found else ""
-    detail: dict[str, str | int | float] = {
-        "tool": tool,
-        "id": named[:80],
-        "found": int(got is not None and got.found),
-        "tokens": got.tokens if got else 0,
-        "truncated": int(got is not None and got.truncated),
-        "pages": len(got.pages) if got else 0,
-        "refault": int(refault),
-    }
-    return Event("Retrieved", now, here.session, here.turn, detail)

@@ -17,6 +17,7 @@ from hotset.nouns.retrieval import Place, Retrieval, Retrieve, Retrieved
 from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
+from hotset.runtime.audit import retrieved_event
 from hotset.runtime.line_weigher import weigh
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
@@ -214,7 +215,7 @@ async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machin
         queue = machine.bounded.of(sent.opened.queue)
         wanted, got = await queue.run(_bring_back, sent, call, scene, machine)
     except Malformed as error:
-        event = retrieval.event_of(call.name, None, None, scene.here, scene.now)
+        event = retrieved_event(call.name, None, None, scene.here, scene.now, agent=scene.agent)
         answer = Answer(call.id, f"[hotset: {error}]", failed=True)
         return _Result(answer, deposits=(event,), fault=True)
     except Exception as error:
@@ -226,7 +227,9 @@ async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machin
         return _Result(answer, deposits=(event,), fault=owner is None)
     again = any(_had_left(sent.planned, spot) for spot in got.spots)
     deposits: list[Deposit] = [
-        retrieval.event_of(call.name, wanted, got, scene.here, scene.now, refault=again)
+        retrieved_event(
+            call.name, wanted, got, scene.here, scene.now, agent=scene.agent, refault=again
+        )
     ]
     if isinstance(wanted, Retrieve) and wanted.id and got.found:
         for source in machine.sources:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hotset.index.port import describe_lacking
 from hotset.nouns.search import Query, SearchHit
 from hotset.sources.port import Source
 
@@ -30,8 +31,8 @@ class TextHits:
     """Hits in the project's files and in pages of its conversations."""
 
     groups: Sequence[Sequence[SearchHit]]
-    lacking: frozenset[str]
-    """Signals that did not answer in time."""
+    lacking: str
+    """Signals that did not serve, and why; empty if all did."""
     note: str
     """How the query was loosened, if nothing matches it as it was asked."""
 
@@ -40,11 +41,14 @@ def find_text(searches: Sequence[TextSearch]) -> TextHits:
     """Hits of these sources for the strictest wording of their query that has any."""
     from hotset.index.analysis import wordings  # noqa: PLC0415 - numpy
 
-    found = TextHits((), frozenset(), "")
+    found = TextHits((), "", "")
     for wording in wordings(searches[0][1].words) if searches else ():
         given = [source.find(replace(query, words=wording.words)) for source, query in searches]
         lacking = frozenset[str]().union(*(each.lacking for each in given))
-        found = TextHits([each.hits for each in given], lacking, wording.note)
+        why = {name: reason for each in given for name, reason in each.why.items()}
+        found = TextHits(
+            [each.hits for each in given], describe_lacking(lacking, why), wording.note
+        )
         # If "words" did not answer, it is unknown whether anything contains the phrase.
         if any(found.groups) or "words" in lacking:
             break

@@ -112,11 +112,9 @@ async def _plan(
     if off:  # a request that went out unchanged has no forms: its turn has no plan
         return
     made = planned.plan
-    events = [
-        *(each for each in kept if isinstance(each, Event)),
-        *_eviction_events(planned, opened.id),
-    ]
-    notes = _with_turn((each for each in kept if not isinstance(each, Event)), opened.id)
+    placed = list(_with_turn((*kept, *_eviction_events(planned)), opened.id))
+    events = [each for each in placed if isinstance(each, Event)]
+    notes = (each for each in placed if not isinstance(each, Event))
     behind = [HiddenKept(opened.id, planned.behind)] if planned.behind is not None else []
     record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
     machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
@@ -300,7 +298,9 @@ async def _count_bill(
     """Count the bill under its session: each session is calibrated by its own provider's
     reports."""
     ref = await record.ref(PLACE_SECONDS)
-    machine.billed(replace(bill, session=ref.session) if ref is not None else bill, window, again)
+    if ref is not None:
+        bill = replace(bill, session=ref.session, turn=ref.number)
+    machine.billed(bill, window, again)
 
 
 async def _keep_outcome(outcome: str, record: Record) -> None:
@@ -313,9 +313,14 @@ async def _keep_outcome(outcome: str, record: Record) -> None:
 
 
 def _with_turn(deposits: Iterable[Deposit], turn: TurnId) -> Iterator[Deposit]:
-    """The deposits, with notes assigned to the turn they were written in."""
+    """The deposits, with notes and events assigned to the turn they were written in."""
     for each in deposits:
-        yield replace(each, turn=turn) if isinstance(each, NoteWritten) else each
+        if isinstance(each, NoteWritten):
+            yield replace(each, turn=turn)
+        elif isinstance(each, Event) and each.session is None:
+            yield replace(each, detail={**each.detail, "call": turn})
+        else:
+            yield each
 
 
 def _outgoing(call: ClientCall, planned: PlannedTurn) -> ClientCall:
@@ -337,7 +342,7 @@ def _with_body(call: ClientCall, body: bytes | None) -> ClientCall:
     return replace(call, body=body, headers=headers)
 
 
-def _eviction_events(planned: PlannedTurn, turn: TurnId) -> list[Event]:
+def _eviction_events(planned: PlannedTurn) -> list[Event]:
     """The event that pages left the window or that the prefix changed."""
     made = planned.plan
     if not made.stubs and made.broke is None:
@@ -347,6 +352,6 @@ def _eviction_events(planned: PlannedTurn, turn: TurnId) -> list[Event]:
         "stubs": len(made.stubs),
         "tokens": sum(stub.tokens for stub in made.stubs),
         "prompt": planned.estimated,
-        "call": turn,
+        "ids": " ".join(stub.id for stub in made.stubs),
     }
     return [Event("Evicted", planned.sent.time, None, 0, detail)]

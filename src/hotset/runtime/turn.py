@@ -76,6 +76,7 @@ class OpenedTurn:
             since=since,
             id=self.id,
             parents=clients.parent_keys(headers),
+            metadata=clients.metadata(headers),
         )
 
 

@@ -4,6 +4,7 @@ disagree."""
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +28,7 @@ from hotset.nouns.deposit import (
 )
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Part, Request
-from hotset.nouns.note import Note
+from hotset.nouns.note import METADATA, Note, decode_metadata
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Hidden, SentRequest, Shown, Spot, Stub
@@ -99,6 +100,7 @@ def _place_request(asked: RequestReceived, look: Lookup) -> tuple[Writing, Commi
         turns=(turn,),
         tools=tools,
         events=(parent.event(session.id, turn.number, asked.time),) if parent is not None else (),
+        notes=_metadata(session.id, asked.metadata, place, look),
     )
     return writing, _receipt(writing, turn)
 
@@ -191,8 +193,34 @@ def _place_page(noted: PageAdded, look: Lookup) -> tuple[Writing, CommitReceipt]
         chain=ROOT,
         position=0,
     )
-    writing = Writing(blobs=(blob,), sessions=() if known else (session,), pages=(page,))
+    writing = Writing(
+        blobs=(blob,),
+        sessions=() if known else (session,),
+        pages=(page,),
+        notes=_metadata(page.id, noted.metadata, place, look),
+    )
     return writing, CommitReceipt(pages=(page.id,))
+
+
+def _metadata(key: str, given: Mapping[str, str], place: _Place, look: Lookup) -> tuple[Note, ...]:
+    """The note with what is new about a session or a page; what was said before stays."""
+    latest = look.last_note(METADATA.name, key) if given else None
+    known = decode_metadata(latest.value) if latest is not None else {}
+    if not given or {**known, **given} == known:
+        return ()
+    return (
+        Note(
+            space=METADATA.name,
+            key=key,
+            value=json.dumps({**known, **given}, sort_keys=True).encode(),
+            time=place.time,
+            session=place.session,
+            turn=place.turn,
+            scope=METADATA.scope,
+            version=latest.version + 1 if latest is not None else 1,
+            step=look.last_step() + 1,
+        ),
+    )
 
 
 def _place_gists(gisted: Gisted, look: Lookup) -> tuple[Writing, CommitReceipt]:
@@ -291,6 +319,19 @@ def _place_summary(summary: Summary, look: Lookup) -> tuple[Writing, CommitRecei
     if look.session(summary.session) is None:
         raise NotFound(f"no session {summary.session}")
     return Writing(summaries=(summary,)), CommitReceipt()
+
+
+def _place_event(event: Event, look: Lookup) -> tuple[Writing, CommitReceipt]:
+    """An event without a place gets that of the call that its detail names; one of a session
+    without a turn belongs to the latest."""
+    turn = None
+    if event.session is None and "call" in event.detail:
+        turn = look.turn_by_id(TurnId(str(event.detail["call"])))
+    elif event.session is not None and not event.turn:
+        turn = look.last_turn(event.session)
+    if turn is not None:
+        event = replace(event, session=turn.session, turn=turn.number)
+    return Writing(events=(event,)), CommitReceipt()
 
 
 def _place_note(written: NoteWritten, look: Lookup) -> tuple[Writing, CommitReceipt]:
@@ -553,7 +594,7 @@ _PLACE: Mapping[type, Callable[[Any, Lookup], tuple[Writing, CommitReceipt]]] = 
     ReplyReceived: _place_reply,
     PageAdded: _place_page,
     Gisted: _place_gists,
-    Event: lambda event, _: (Writing(events=(event,)), CommitReceipt()),
+    Event: _place_event,
     Reference: lambda reference, _: (Writing(references=(reference,)), CommitReceipt()),
     PlanMade: _place_plan,
     HiddenKept: _place_hidden,

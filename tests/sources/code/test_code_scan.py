@@ -72,6 +72,14 @@ def test_what_tools_put_into_a_project_is_left_out_and_sources_of_the_same_name_
     assert tally.counts[Why.EXCLUDED] == 5
 
 
+@pytest.mark.row("V3")
+def test_copied_code_is_left_out_unless_the_ignore_file_beside_it_wants_it(root) -> None:
+    write(root, dict.fromkeys(["vendor/a.go", "web/vendor/b.js", "c.py"], "x"))
+    assert _scanned(root)[0] == {"c.py"}
+    write(root, {".hotsetignore": "*.log\n!vendor/\n"})
+    assert _scanned(root)[0] == {".hotsetignore", "vendor/a.go", "c.py"}
+
+
 def test_a_folder_is_told_after_all_that_is_in_it_and_the_root_last(root) -> None:
     write(root, dict.fromkeys(["a/b/c.py", "a/d.py", "e/f.py", "g.py"], "x"))
     _, _, folders = _scanned(root)

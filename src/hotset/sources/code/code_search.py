@@ -3,11 +3,13 @@ budget."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hotset.index.analysis import wordings
-from hotset.index.port import Index
+from hotset.index.port import Index, describe_lacking
 from hotset.nouns.search import Hits, IndexHit, Query, Sort
 from hotset.text.characters import MARK, mark_invisible
 from hotset.text.terms import Term, excerpt, terms
@@ -20,6 +22,16 @@ DATA = "data, not instructions"
 _CLOSE = (
     0.4  # cosine; of words that mean nothing to this project's own sources none came above 0.35
 )
+_STRETCHES = 2  # of one file: five of one test file were once all that a question got
+_LOOKED_AT = 4  # times as many as are wanted, so that enough files are left
+_ABOUT_TESTS = re.compile(
+    r"\b(?:tests?|test_\w*|\w+_test|testing|tested|specs?|fixtures?|conftest|pytest|unittest)\b",
+    re.IGNORECASE,
+)
+_TEST_FILE = re.compile(
+    r"(?:^|/)(?:tests?|specs?|__tests__|testdata|fixtures)/"
+    r"|(?:^|/)(?:test_[^/]*|conftest\.py|[^/]*(?:_test|_spec|\.test|\.spec|Tests?)\.\w+)$"
+)
 _EXCERPT_LINES = 14
 _NOTE_ROOM = 60  # tokens kept for the line that says what was left out
 
@@ -31,19 +43,38 @@ class CodeListing:
     text: str
     hits: Hits
 
+    @property
+    def ids(self) -> list[tuple[str, float]]:
+        """`path:first-last` and score of each hit, for the audit."""
+        entries = ((hit.entry, hit.score) for hit in self.hits.hits)
+        return [(f"{each.path}:{each.lines[0]}-{each.lines[1]}", score) for each, score in entries]
+
 
 def find_code(index: Index, query: Query) -> Hits:
-    """Hits in the project's files; those without a word of the query only if their meaning is
-    close."""
-    found = index.search(replace(query, only=replace(query.only, sorts=frozenset({Sort.CODE}))))
-    return replace(
-        found,
-        hits=tuple(
-            hit
-            for hit in found.hits
-            if hit.by_words is not None or (hit.by_meaning or 0.0) >= _CLOSE
-        ),
-    )
+    """Hits in the project's files: sources before tests, unless the query is about tests; at most
+    `_STRETCHES` of a file, where there are several files. Those without a word of the query only if
+    their meaning is close."""
+    only = replace(query.only, sorts=frozenset({Sort.CODE}))
+    found = index.search(replace(query, only=only, most=_LOOKED_AT * query.most))
+    near = [
+        hit for hit in found.hits if hit.by_words is not None or (hit.by_meaning or 0.0) >= _CLOSE
+    ]
+    if not _ABOUT_TESTS.search(f"{query.words} {query.only.path}"):
+        near.sort(key=lambda hit: is_test(hit.entry.path))
+    if len({hit.entry.path for hit in near}) == 1:  # its other stretches crowd out no other file
+        return replace(found, hits=tuple(near[: query.most]))
+    many: Counter[str] = Counter()
+    best: list[IndexHit] = []
+    for hit in near:
+        many[hit.entry.path] += 1
+        if many[hit.entry.path] <= _STRETCHES and len(best) < query.most:
+            best.append(hit)
+    return replace(found, hits=tuple(best))
+
+
+def is_test(path: str) -> bool:
+    """True for a file of tests, by its name or one of its folders."""
+    return _TEST_FILE.search(path) is not None
 
 
 def list_code(index: Index, query: Query, most: int, onward: str = "") -> CodeListing:
@@ -63,7 +94,7 @@ def list_code(index: Index, query: Query, most: int, onward: str = "") -> CodeLi
             _render_listing(found, terms(query.words), most, (wording.note, onward)), found
         )
     narrowed = " there" if query.only.path or query.only.kinds else ""
-    late = f" ({', '.join(sorted(found.lacking))} timed out: ask again)" if found.lacking else ""
+    late = f" (without {describe_lacking(found.lacking, found.why)})" if found.lacking else ""
     return CodeListing(f"[hotset: nothing found{narrowed}{late}; try other or fewer words]", found)
 
 
@@ -88,7 +119,7 @@ def _render_listing(found: Hits, wanted: Sequence[Term], most: int, ends: tuple[
     ] * (left > 0)
     hidden = sum(number for _, number in excerpts[:shown])
     notes += [f"{hidden:,} hidden characters shown as {MARK}"] * bool(hidden)
-    notes += [f"searched without {', '.join(sorted(lacking))} (timed out)"] * bool(lacking)
+    notes += [f"searched without {describe_lacking(lacking, found.why)}"] * bool(lacking)
     more = "; raise max_tokens for more" if shown < len(hits) else ""
     note = f"[hotset: {'; '.join(notes)}{more}{onward and f'; {onward}'}]" if notes else ""
     return head + "".join(body) + note

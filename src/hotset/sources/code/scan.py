@@ -392,6 +392,10 @@ EXCLUDED_FOLDERS = word_set("""
 _OUTPUT = word_set("build dist out target coverage")
 """Names that are used for sources, too: such a folder is output only if the file of a build tool is
 beside it."""
+_COPIED = word_set("vendor")
+"""Other people's code in the project: left out unless a `.hotsetignore` beside it has the line
+`!vendor/`."""
+_MOST_RULES = 1 << 16  # bytes of an ignore file
 _TOOLS = word_set(
     "package.json pom.xml build.gradle build.gradle.kts Cargo.toml setup.py pyproject.toml "
     "CMakeLists.txt"
@@ -421,7 +425,21 @@ def folder_left_out(name: str, path: str) -> bool:
     if name in EXCLUDED_FOLDERS or name.endswith(".egg-info"):
         return True
     parent = path.removesuffix(f"/{name}")
+    if name in _COPIED:
+        return not _is_wanted(name, f"{parent}/.hotsetignore")
     return name in _OUTPUT and any(os.path.lexists(f"{parent}/{tool}") for tool in _TOOLS)
+
+
+def _is_wanted(name: str, rules: str) -> bool:
+    """True if this ignore file has a line that brings the folder back."""
+    try:
+        if not stat.S_ISREG(os.lstat(rules).st_mode):
+            return False
+        with Path(rules).open("rb") as file:
+            lines = file.read(_MOST_RULES).splitlines()
+    except OSError:
+        return False
+    return not {f"!{name}".encode(), f"!{name}/".encode()}.isdisjoint(map(bytes.strip, lines))
 
 
 def file_left_out(name: str) -> Why | None:

@@ -134,7 +134,8 @@ class CodeSource(Source):
         if index is None:
             return SourceHits()
         found = find_code(index, query)
-        return SourceHits([_code_hit(hit.entry, hit.score) for hit in found.hits], found.lacking)
+        hits = [_code_hit(hit.entry, hit.score) for hit in found.hits]
+        return SourceHits(hits, found.lacking, found.why)
 
     @property
     def busy(self) -> bool:

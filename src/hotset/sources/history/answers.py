@@ -76,6 +76,8 @@ class AnswerParts:
     pages: Sequence[Page]
     whole: bool
     images: Sequence[Image] = ()
+    scores: Sequence[float] = ()
+    """Of the pages, where a search chose them."""
 
 
 def fit_answer(parts: AnswerParts, most: int, count: Count) -> Retrieved:
@@ -97,6 +99,7 @@ def fit_answer(parts: AnswerParts, most: int, count: Count) -> Retrieved:
         spots=tuple(Spot(page.chain, page.position) for page in parts.pages),
         contents=tuple(page.digest for page in parts.pages),
         images=tuple(parts.images),
+        scores=tuple(parts.scores),
     )
 
 
@@ -265,7 +268,8 @@ def search_pages(
     more = f"{left} more results; raise max_tokens or narrow the query" if left else ""
     note = "; ".join(filter(None, (more, missed)))
     body = "".join(pieces[:kept]).removesuffix("\n")
-    return AnswerParts(head, body, note, [each.page for each in best[:kept]], whole=not note)
+    pages, scores = [each.page for each in best[:kept]], [each.score for each in best[:kept]]
+    return AnswerParts(head, body, note, pages, whole=not note, scores=scores)
 
 
 def _by_index(
@@ -274,11 +278,12 @@ def _by_index(
     """The hits, and what was not searched; None if there are no hits."""
     if call.kind in NOT_SEARCHED:
         return None
-    only = Filter(
+    only = replace(
+        call.only,
         sessions=frozenset()
         if call.session == "all"
         else frozenset(_sessions(call.session, store, here)),
-        kinds=frozenset(including(call.kind)) if call.kind else frozenset(),
+        kinds=frozenset(including(call.kind)) if call.kind else call.only.kinds,
     )
     prompt = current_prompt(store, here)
     query = Query(call.query, only, here.knobs.results)
@@ -297,7 +302,7 @@ def _through_the_store(
     """The hits, and what was not searched."""
     sessions = _sessions(call.session, store, here)
     prompt = current_prompt(store, here)
-    listed = _pages_to_search(call.kind, sessions, store, deadline.share(_LISTING_SHARE))
+    listed = _pages_to_search(call, sessions, store, deadline.share(_LISTING_SHARE))
     pages = [page for page in listed if page.id not in prompt]
     found: PageHits = look_through(call.query, pages, store, deadline)
     note = f"timeout: {found.missed:,} of {len(pages):,} pages not searched" if found.missed else ""
@@ -313,6 +318,7 @@ def _nothing(call: Search, pages: int, note: str) -> str:
     ways = (
         ["other or fewer words"]
         + ["no type"] * bool(call.kind)
+        + ["fewer filters"] * (call.only != Filter())
         + ['session="all"'] * (call.session != "all")
     )
     looked = f"{pages:,} page{'' if pages == 1 else 's'}{of_kind}"
@@ -339,13 +345,20 @@ def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
 
 
 def _pages_to_search(
-    kind: Kind | None, sessions: Sequence[SessionId], store: Store, deadline: Deadline
+    call: Search, sessions: Sequence[SessionId], store: Store, deadline: Deadline
 ) -> Iterator[Page]:
-    kinds = frozenset({kind} if kind else ())
+    only = call.only
+    kinds = frozenset({call.kind} if call.kind else map(Kind, only.kinds))
+    wanted = Where(kinds=kinds, turns=only.turns, since=only.since, until=only.until)
     left = _MOST_PAGES
     for session in sessions:
-        newest_first = list(store.pages(Where(session=session, kinds=kinds)))[::-1]
-        yield from (page for page in newest_first[:left] if kind or page.kind not in NOT_SEARCHED)
+        newest_first = list(store.pages(replace(wanted, session=session)))[::-1]
+        yield from (
+            page
+            for page in newest_first[:left]
+            if (kinds or page.kind not in NOT_SEARCHED)
+            and (not only.agents or page.agent in only.agents)
+        )
         left -= len(newest_first)
         if left <= 0 or deadline.passed:
             return

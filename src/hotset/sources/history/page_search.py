@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import groupby
 
@@ -16,7 +16,7 @@ from hotset.errors import HotsetError, NotFound, PageDamaged
 from hotset.index.port import Index
 from hotset.nouns.page import Digest, Gist, Kind, Page, PageId, Role
 from hotset.nouns.retrieval import Lines, Place, Retrieve, Slice, Whole
-from hotset.nouns.search import Entry, Filter, IndexHit, Query, Sort
+from hotset.nouns.search import Entry, Filter, IndexHit, Lack, Query, Sort
 from hotset.nouns.turn import Node
 from hotset.sealing import seal
 from hotset.sources.history.pages import (
@@ -89,6 +89,8 @@ class PageHits:
     """The best first."""
     lacking: frozenset[str] = frozenset()
     """Signals of the index that did not answer."""
+    why: Mapping[str, Lack] = field(default_factory=dict)
+    """Why, where it was not for lack of time."""
     missed: int = 0
     """Number of pages for which there was no time."""
 
@@ -121,7 +123,7 @@ def find(
             or most >= _MOST_LOOKED_AT
             or clock() >= until
         ):
-            return PageHits(best, found.lacking)
+            return PageHits(best, found.lacking, found.why)
         most *= _FURTHER
 
 
@@ -150,6 +152,8 @@ def find_latest(
         if page.kind not in NOT_SEARCHED
         and (not only.sessions or page.session in only.sessions)
         and (not only.kinds or page.kind in only.kinds)
+        and (not only.agents or page.agent in only.agents)
+        and _is_within(only, page)
         and fits(page)
     ]
     looked = look_through(query.words, new[::-1], store, deadline)

@@ -18,6 +18,7 @@ from hotset.nouns.retrieval import Place
 from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.nouns.turn import Node
 from hotset.sealing import seal
+from hotset.sources.history.records import index_records
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.window.page_text import (
@@ -159,6 +160,7 @@ def follow(
     while batch := _batch(store, at):
         at, last = batch[-1]
         index.add(_entries(batch, store, paths), _mark(at, last))
+        index_records(store, index, frozenset(page.session for _, page in batch))
         passed += len(batch)
         if clock() >= until:
             break

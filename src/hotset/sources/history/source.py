@@ -14,6 +14,7 @@ from hotset.nouns.search import Entry, EntryId, Query, SearchHit, Sort, SourceHi
 from hotset.sealing import seal
 from hotset.sources.history.page_search import PageHit, find
 from hotset.sources.history.pages import follow
+from hotset.sources.history.records import is_near, record_hit
 from hotset.sources.port import Source
 from hotset.store.port import Store
 
@@ -31,11 +32,16 @@ class HistorySource(Source):
         self._index = index
 
     def find(self, query: Query) -> SourceHits:
+        """Pages; records where the query asks for nothing else."""
         store, index = self._store(), self._index()
         if store is None or index is None:
             return SourceHits()
+        if query.only.sorts == {Sort.RECORD}:
+            near = index.search(query)
+            hits = [record_hit(hit.entry, hit.score) for hit in near.hits if is_near(hit)]
+            return SourceHits(hits, near.lacking, near.why)
         found = find(query, store, index)
-        return SourceHits([_page_hit(hit, store) for hit in found.best], found.lacking)
+        return SourceHits([_page_hit(hit, store) for hit in found.best], found.lacking, found.why)
 
     def follow(self, store: Store, index: Index, until: float) -> int:
         return follow(store, index, until)

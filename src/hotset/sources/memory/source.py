@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hotset import tokens
@@ -306,8 +307,8 @@ class MemorySource(Source):
             return SourceHits()
         kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # our own
         found = self._memories.recall(query.words, kinds=kinds, most=query.most).recall.items
-        since = query.only.since
-        latest = [each for each in found[: query.most] if since is None or each.time >= since]
+        since, until = query.only.since or -inf, query.only.until or inf
+        latest = [each for each in found[: query.most] if since <= each.time < until]
         return SourceHits([_memory_hit(each) for each in latest])
 
     def read(self, id: str, store: Store) -> SourceText | None:

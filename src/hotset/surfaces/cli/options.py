@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from hotset.config import Config, load
 from hotset.errors import BadInput
 from hotset.nouns.knobs import PROFILES
-from hotset.surfaces.cli.terminal import moment, say
+from hotset.runtime.filters import parse_moment as _moment
+from hotset.surfaces.cli.terminal import say
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_Given = TypeVar("_Given")
+_Parsed = TypeVar("_Parsed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,16 +196,17 @@ def limit_option(
     )
 
 
-def parse_moment(typed: str, now: float) -> float:
-    """Parses a time: `2d` is two days before now; a date is its first moment in local time."""
-    if ago := re.fullmatch(r"(\d{1,6})([smhdw])", typed):
-        return now - int(ago[1]) * _UNITS[ago[2]]
+def parse_option(option: str, parse: Callable[[_Given], _Parsed], value: _Given) -> _Parsed:
+    """The parsed value; an error names the option."""
     try:
-        return datetime.fromisoformat(typed).astimezone().timestamp()
-    except ValueError:
-        raise BadInput(
-            f"--since {typed}: use 30m, 12h, 2d, 1w or a date like {moment(now)[:10]}"
-        ) from None
+        return parse(value)
+    except BadInput as error:
+        raise BadInput(f"{option} {error}") from None
+
+
+def parse_moment(typed: str, now: float, option: str = "--since") -> float:
+    """Parses a time: `2d` is two days before now; a date is its first moment in local time."""
+    return parse_option(option, lambda value: _moment(value, now), typed)
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +17,9 @@ import msgspec
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
 from hotset.nouns.knobs import Prefetch
-from hotset.nouns.page import Kind, including
 from hotset.nouns.search import Filter, Query, SearchHit, Sort
+from hotset.runtime.audit import ids_of, keep_event, searched_event
+from hotset.runtime.filters import parse_kinds, parse_turns
 from hotset.runtime.reader import (
     Store,
     empty_where_missing,
@@ -41,6 +42,7 @@ from hotset.surfaces.cli.options import (
     examples,
     limit_option,
     parse_moment,
+    parse_option,
     project_options,
 )
 from hotset.surfaces.cli.terminal import (
@@ -52,7 +54,6 @@ from hotset.surfaces.cli.terminal import (
     shortened,
     width,
 )
-from hotset.text.languages import LANGUAGES
 from hotset.text.terms import ExcerptLine, Term, excerpt, terms
 
 if TYPE_CHECKING:
@@ -65,7 +66,13 @@ _WORTH_FOLDING = 500  # entries that have no vectors yet
 _EXCERPT_LINES = 6
 _MOST_ECHOED = 100  # characters of a query
 _NUMBER_WIDTH = 6
-_COLOURS = {Sort.PAGE: "green", Sort.CODE: "cyan", Sort.MEMORY: "magenta", Sort.TOOL: "blue"}
+_COLOURS = {
+    Sort.PAGE: "green",
+    Sort.CODE: "cyan",
+    Sort.MEMORY: "magenta",
+    Sort.TOOL: "blue",
+    Sort.RECORD: "yellow",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +110,15 @@ class SearchResults:
     "types",
     multiple=True,
     type=click.Choice(tuple(map(str, Sort))),
-    help="Only conversations, the project's files, memories or tools; may be given several times.",
+    help="Only conversations, the project's files, memories, tools, or records (references, "
+    "checkpoints, handoffs); may be given several times.",
 )
 @click.option(
-    "--kind", help="Only this kind of page (tool_result, prompt ...) or language (python, go ...)."
+    "--kind",
+    "kinds",
+    multiple=True,
+    help="Only this kind of page (tool_result, prompt ...) or language (python, go ...); may be "
+    "given several times.",
 )
 @click.option(
     "--path",
@@ -118,10 +130,15 @@ class SearchResults:
     "--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`."
 )
 @click.option(
+    "--agent", "agents", multiple=True, help="Only this agent's pages; may be given several times."
+)
+@click.option("--turns", metavar="A-B", help="Only these turns of a session: 12, 12-20, 12-.")
+@click.option(
     "--since",
     metavar="WHEN",
     help="Only what is newer: 30m, 12h, 2d, 1w or 2026-11-15.",
 )
+@click.option("--until", metavar="WHEN", help="Only what is older, in the same form.")
 @limit_option(5, 200, help="At most so many of each type.")
 @as_json
 def search(
@@ -129,10 +146,13 @@ def search(
     query: tuple[str, ...],
     *,
     types: tuple[str, ...],
-    kind: str | None,
+    kinds: tuple[str, ...],
     path: str,
     session: str | None,
+    agents: tuple[str, ...],
+    turns: str | None,
     since: str | None,
+    until: str | None,
     limit: int,
     as_json: bool,
 ) -> int:
@@ -143,24 +163,33 @@ def search(
     index.
     """
     config = chosen.config()
-    kinds, possible = _kinds(kind)
+    now = time.time()
+    of_kinds, possible = parse_option("--kind", parse_kinds, kinds)
     possible &= frozenset(map(Sort, types)) or possible
-    possible &= {Sort.PAGE} if session else possible
+    possible &= {Sort.PAGE, Sort.RECORD} if session or agents or turns else possible
     possible &= {Sort.PAGE, Sort.CODE} if path else possible
-    possible -= {Sort.TOOL} if since else frozenset()
+    possible -= {Sort.TOOL} if since or until else frozenset()
     if not possible:
         raise BadInput(
-            "--type, --kind, --path, --session and --since leave nothing to search: sessions "
-            "have pages, languages are of code, "
+            "--type, --kind, --path, --session, --agent, --turns, --since and --until leave "
+            "nothing to search: sessions, agents and turns have pages, languages are of code, "
             "memories and tools have no path, tools no time"
         )
-    only = Filter(kinds=kinds, since=parse_moment(since, time.time()) if since else None, path=path)
+    only = Filter(
+        kinds=of_kinds,
+        agents=frozenset(agents),
+        turns=parse_option("--turns", parse_turns, turns) if turns else None,
+        since=parse_moment(since, now) if since else None,
+        until=parse_moment(until, now, "--until") if until else None,
+        path=path,
+    )
     asked = SearchRequest(" ".join(query), possible, only, session, limit)
     code_is_missing = Sort.CODE in possible and not _searches_code(config)
     results = SearchResults()
     _search_index(config, asked, results, quiet=chosen.quiet)
     _search_tools(config, asked, results)
     found = merge_hits(results.groups)
+    _audit(config, asked, found, now)
     if as_json:
         emit_json([_document(each, loose=results.loose) for each in found])
     else:
@@ -182,18 +211,17 @@ def search(
     return OK if found else FOUND
 
 
-def _kinds(typed: str | None) -> tuple[frozenset[str], frozenset[Sort]]:
-    """The kinds of `--kind`, and the types that have such kinds."""
-    if typed is None:
-        return frozenset(), frozenset(Sort)
-    name = typed.lower().replace("-", "_")
-    if name in set(Kind):
-        return frozenset(str(each) for each in including(Kind(name))), frozenset({Sort.PAGE})
-    if name in LANGUAGES:
-        return frozenset({name}), frozenset({Sort.CODE})
-    raise BadInput(
-        f"--kind {typed}: pages are {', '.join(Kind)}; languages are {', '.join(LANGUAGES)}"
-    )
+def _audit(config: Config, asked: SearchRequest, found: Sequence[SearchHit], now: float) -> None:
+    """Keeps the search among the events; not where nothing is kept, or the folder is read-only."""
+    if has_store(config.folder) and os.access(config.folder, os.W_OK):
+        with suppress(HotsetError, OSError), open_existing(config) as store:
+            session = find_session_id(store, asked.session)
+            keep_event(
+                store,
+                searched_event(
+                    "hotset search", asked.words, ids_of(found), now, session=session, agent="user"
+                ),
+            )
 
 
 def _holds_pages(config: Config) -> bool:
@@ -217,9 +245,10 @@ def _search_index(
     with ExitStack() as opened:
         store = None
         searches_pages = searches_memories = False
-        if asked.types & {Sort.PAGE, Sort.MEMORY} and has_store(config.folder):
+        if asked.types & {Sort.PAGE, Sort.RECORD, Sort.MEMORY} and has_store(config.folder):
             store = opened.enter_context(open_existing(config))
-            searches_pages = Sort.PAGE in asked.types and config.search and store.census().pages > 0
+            searches_pages = bool(asked.types & {Sort.PAGE, Sort.RECORD})
+            searches_pages = searches_pages and config.search and store.census().pages > 0
             is_asked = Sort.MEMORY in asked.types and bool(asked.words.strip())
             searches_memories = is_asked and any(True for _ in store.memories())
         needs_store = searches_pages or searches_memories
@@ -272,17 +301,19 @@ def _search_text(
         files = replace(query, only=replace(only, path=of_code))
         searches.append((CodeSource(lambda: index, Prefetch()), files))
     if store is not None:
-        searches.append((HistorySource(lambda: store, lambda: index), query))
+        history = HistorySource(lambda: store, lambda: index)
+        if Sort.PAGE in asked.types:
+            searches.append((history, query))
+        if Sort.RECORD in asked.types:
+            records = replace(only, sorts=frozenset({Sort.RECORD}))
+            searches.append((history, replace(query, only=records)))
     found = find_text(searches)
     results.groups += found.groups
     results.loose = bool(found.note) and any(found.groups)
     if results.loose:
         results.notes.append(found.note)
     if found.lacking:
-        results.notes.append(
-            f"searched without {', '.join(sorted(found.lacking))}, which did not answer in time; "
-            f"the order may be worse"
-        )
+        results.notes.append(f"searched without {found.lacking}; the order may be worse")
 
 
 def _search_tools(config: Config, asked: SearchRequest, results: SearchResults) -> None:
@@ -368,7 +399,10 @@ def _advice(asked: SearchRequest) -> str:
         "--path": only.path,
         "--kind": only.kinds,
         "--session": asked.session,
+        "--agent": only.agents,
+        "--turns": only.turns,
         "--since": only.since is not None,
+        "--until": only.until is not None,
     }
     narrowed = [flag for flag, value in given.items() if value]
     if narrowed:

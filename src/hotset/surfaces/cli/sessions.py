@@ -7,8 +7,8 @@ import base64
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -28,6 +28,7 @@ from hotset.runtime.reader import (
     find_content,
     find_session,
     gist_of,
+    metadata_of,
     open_existing,
     open_or_empty,
     parents_in,
@@ -81,6 +82,8 @@ class SessionLine:
     parent: SessionId | None = None
     """The session that this one belongs to, as a subagent or a continuation."""
     kinship: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """What its client or program said about it; the agent's kind is `kind`."""
 
 
 @click.command(
@@ -114,6 +117,8 @@ def sessions(
         latest = list(
             islice((line for line in listed if earliest is None or line.last >= earliest), limit)
         )
+        said = metadata_of(store, [line.session.id for line in latest])
+        latest = [replace(line, metadata=said.get(line.session.id, {})) for line in latest]
     lines = arrange_families(latest)
     if as_json:
         emit_json([line for line, _ in lines])
@@ -437,10 +442,12 @@ def recall(chosen: ProjectOptions, id: str, as_json: bool) -> None:
         page, address = find_content(store, id)
         content = store.content(address)
         about = gist_of(store, page, content) if page is not None else None
+        said = metadata_of(store, [page.id]).get(page.id, {}) if page is not None else {}
     if as_json:
         emit_json(
             {
                 "page": page,
+                "metadata": said,
                 "gist": about,
                 "digest": address,
                 "size": len(content),

@@ -82,6 +82,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Find": {
         "search": CommandEntry("search:search", "Search conversations and the project's code."),
+        "keep": CommandEntry("keep:keep", "Keep a file, or what a command printed, as a page."),
         "index": CommandEntry("index:index", "Index the project's files, with your consent."),
     },
     "Tools": {
@@ -114,6 +115,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
         "plan": CommandEntry("diff:plan", "One turn: what was decided, offered and left out."),
+        "events": CommandEntry("events:events", "Evictions, retrievals, bypasses, alerts ..."),
         "recall": CommandEntry("sessions:recall", "The exact bytes of one page."),
         "replay": CommandEntry(
             "replay:replay", "What hotset would have saved on recorded sessions."

@@ -4,7 +4,10 @@ The proxy and the command line share the same data."""
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
@@ -13,23 +16,32 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import msgspec
 
 from hotset.config import Config, budget_of, load
-from hotset.errors import BadConfig, StoreFailed
+from hotset.errors import BadConfig, HotsetError, StoreFailed
 from hotset.nouns.call import Headers
 from hotset.nouns.memory import Detail, MemoryRecord, Trust
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import SessionId
-from hotset.nouns.retrieval import MAX_TOKENS, Retrieved
+from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved
 from hotset.nouns.tool import UNLIKELY, Ghost
-from hotset.runtime import metrics
+from hotset.nouns.turn import Event
+from hotset.runtime import metrics, retrieval
+from hotset.runtime.audit import EventFilter, find_events, keep_event, retrieved_event
 from hotset.runtime.machine import Machine, open_store as open_project_store
-from hotset.runtime.reader import Store, find_content
+from hotset.runtime.model_tools import RANGE, RETRIEVE, parse_call
+from hotset.runtime.reader import Store, find_content, find_session, page_to_keep
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import DIALECTS
 from hotset.sources.tools import Toolbox, ToolUse
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.sdk_messages import dialect_named
-from hotset.surfaces.library.search import LibraryQuery, LibrarySearch, parse_types
+from hotset.surfaces.library.search import (
+    LibraryQuery,
+    LibrarySearch,
+    Moment,
+    make_filter,
+    parse_types,
+)
 from hotset.surfaces.library.transport import wrap_client
 from hotset.surfaces.library.window import AsyncWindow, Conversation, Setting, Window
 
@@ -86,6 +98,7 @@ def wrap(
     agent: str = "",
     session: str = "",
     budget: int = 0,
+    metadata: Mapping[str, str] | None = None,
 ) -> _Client:
     """A copy of an openai or anthropic client, blocking or not, whose conversations have a memory.
 
@@ -93,7 +106,9 @@ def wrap(
     pydantic-ai, openai-agents and LangChain are wrapped in the same way. Without a memory it is the
     working directory's, open until the program ends.
     """
-    return (memory or _shared_memory()).wrap(client, agent=agent, session=session, budget=budget)
+    return (memory or _shared_memory()).wrap(
+        client, agent=agent, session=session, budget=budget, metadata=metadata
+    )
 
 
 def _shared_memory() -> Memory:
@@ -137,6 +152,7 @@ class _BaseMemory(Generic[_Window]):
         agent: str = "",
         session: str = "",
         budget: int = 0,
+        metadata: Mapping[str, str] | None = None,
         system: Any = None,
         dialect: str = "",
         **params: Any,
@@ -144,18 +160,25 @@ class _BaseMemory(Generic[_Window]):
         """A conversation in a bounded window.
 
         `agent` names the agent: kinds of agents have profiles of their own. `session` names the
-        conversation, which is otherwise identified by its messages. `budget` is what a prompt may
+        conversation, which is otherwise identified by its messages; `metadata` is kept with it, its
+        `kind` being the agent's kind. `budget` is what a prompt may
         have in tokens, where that is less than the model's window. `params` go into every request.
         Raises `BadInput`, and `MemoryClosed`.
         """
         self._engine.require_machine()
         spoken = dialect_named(dialect) if dialect else None
-        headers = (*_name_headers(agent, session), (b"user-agent", b"hotset-window"))
+        headers = (*_name_headers(agent, session, metadata), (b"user-agent", b"hotset-window"))
         tokens = budget_of(budget, "of memory.window()")
         return self._window(self._engine, Setting(model, system, spoken, headers, tokens, params))
 
     def wrap(
-        self, client: _Client, *, agent: str = "", session: str = "", budget: int = 0
+        self,
+        client: _Client,
+        *,
+        agent: str = "",
+        session: str = "",
+        budget: int = 0,
+        metadata: Mapping[str, str] | None = None,
     ) -> _Client:
         """See `hotset.wrap`. Raises `BadInput`, and `MemoryClosed`."""
         self._engine.require_machine()
@@ -163,7 +186,7 @@ class _BaseMemory(Generic[_Window]):
             wrap_client,
             engine=self._engine,
             budget=budget_of(budget, "of wrap()"),
-            named=_name_headers(agent, session),
+            named=_name_headers(agent, session, metadata),
         )
         of_framework = framework_of(client)
         made: _Client = one(client) if of_framework is None else of_framework(client, one)
@@ -193,6 +216,24 @@ class _BaseMemory(Generic[_Window]):
             raise StoreFailed(keeper.trouble or "the store is not open")
         return keeper.store
 
+    def _answer(self, tool: str, arguments: Mapping[str, Any], session: str) -> Retrieved:
+        """The answer to a model's tool, asked by the program; by default of the latest session."""
+        store, config = self._store, self._engine.config
+        call = parse_call(tool, msgspec.json.encode(arguments))
+        every = store.recent_sessions()
+        asked = find_session(store, session).id if session else every[0].id if every else None
+        here = Place(asked, knobs=config.knobs_for("").history)
+        found = retrieval.answer(
+            call,
+            store,
+            here,
+            readers=[source.read for source in self._engine.machine.sources],
+            index=self._engine.machine.follower.index,
+            patience=config.patience,
+        )
+        keep_event(store, retrieved_event(tool, call, found, here, time.time(), agent=PROGRAM))
+        return found
+
     def _settle(self, machine: Machine) -> None:
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
@@ -213,20 +254,117 @@ class Memory(_BaseMemory[Window]):
         query: str,
         *,
         type: str | Sequence[str] = (),
-        kind: str = "",
+        kind: str | Sequence[str] = (),
         session: str = "all",
+        agent: str | Sequence[str] = (),
+        turns: tuple[int, int] | str | None = None,
+        since: Moment = None,
+        until: Moment = None,
         path: str = "",
         max_tokens: int = MAX_TOKENS,
     ) -> Retrieved:
         """The best hits among the project's indexed files, pages of its sessions, memories and
         tools.
 
-        `type` narrows it to `page`, `code`, `memory` or `tool`, one or several. `kind` is a kind of
-        page (`tool_result`, `prompt` ...) or a language (`python` ...); `path` a folder, file or
-        pattern. Raises `BadInput` where these leave nothing to search.
+        `type` narrows it to `page`, `code`, `memory`, `tool` or `record`, one or several. `kind`
+        is a kind of page (`tool_result`, `prompt` ...), a kind of record (`reference`,
+        `checkpoint`, `handoff`) or a language (`python` ...), one or several; `agent` one or
+        several agents; `turns` is `(12, 20)` or `"12-20"`; `since` and `until` are seconds, a
+        datetime, `"2d"` or a date; `path` a folder, file or pattern. Raises `BadInput` where these
+        leave nothing to search.
         """
-        wanted = LibraryQuery(query, kind, session, path, max_tokens, parse_types(type))
+        only, sorts = make_filter(
+            kind=kind, agent=agent, turns=turns, since=since, until=until, path=path
+        )
+        wanted = LibraryQuery(query, only, session, max_tokens, parse_types(type) & sorts)
         return self._searching.search(wanted, self._store)
+
+    def keep(
+        self,
+        content: str | bytes,
+        *,
+        kind: str = "finding",
+        session: str = PROGRAM,
+        agent: str = PROGRAM,
+        parent: str = "",
+        media: str = "text/plain",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        """Keeps content of the program's own and returns its page's id: it is on disk, found by
+        searches, and comes back byte for byte.
+
+        `kind` is a kind of page: `finding`, `file`, `paper`, `plan`, `agent_message` ...; `session`
+        an id, or the name of a conversation, opened if it is new; `parent` the page that it comes
+        from. Raises `BadInput`, `NotFound` and `StoreFailed`.
+        """
+        store = self._store
+        page = page_to_keep(
+            store,
+            content.encode() if isinstance(content, str) else content,
+            time.time(),
+            kind=kind,
+            session=session,
+            agent=agent,
+            parent=parent,
+            media=media,
+            metadata=metadata or {},
+        )
+        [id] = store.keep(page).result(_SETTLE_SECONDS).pages
+        self._engine.call_soon(self._engine.machine.follower.nudge)
+        return id
+
+    def retrieve(
+        self,
+        /,
+        id: str = "",
+        *,
+        session: str = "",
+        max_tokens: int = MAX_TOKENS,
+        **arguments: Any,
+    ) -> Retrieved:
+        """What `retrieve_context` brings a model: content by its id, or by `topic`, `tool` or
+        `iteration` of a session, whole or as `lines`, `rows`, `symbol`, `regex`, `json_path` or
+        `question`. Raises `Malformed`, and `NotFound` for an unknown session."""
+        given = {"id": id, "max_tokens": max_tokens, **arguments}
+        return self._answer(RETRIEVE, given, session)
+
+    def turns(
+        self, first: int, last: int, *, session: str = "", max_tokens: int = MAX_TOKENS
+    ) -> Retrieved:
+        """The whole messages of these turns, as many as fit; the text names the call that
+        continues."""
+        return self._answer(
+            RANGE, {"first": first, "last": last, "max_tokens": max_tokens}, session
+        )
+
+    def events(
+        self,
+        session: str = "",
+        *,
+        type: str | Sequence[str] = (),
+        agent: str | Sequence[str] = (),
+        turns: tuple[int, int] | str | None = None,
+        since: Moment = None,
+        until: Moment = None,
+        limit: int | None = None,
+    ) -> tuple[Event, ...]:
+        """What happened, oldest first, as `hotset events` lists it: `type` is `eviction`,
+        `retrieval`, `bypass`, `alert`, `checkpoint`, `handoff` ... or an event's name, one or
+        several; `limit` keeps the latest so many. Raises `BadInput`, and `NotFound`."""
+        store = self._store
+        with suppress(HotsetError, TimeoutError):
+            store.keep().result(_SETTLE_SECONDS)  # behind what was handed over before
+        only, _ = make_filter(agent=agent, turns=turns, since=since, until=until)
+        types = {type} if isinstance(type, str) else {*type}
+        wanted = EventFilter(
+            find_session(store, session).id if session else None,
+            frozenset(map(str.lower, types - {""})),
+            only.agents,
+            only.turns,
+            only.since,
+            only.until,
+        )
+        return tuple(find_events(store, wanted, limit))
 
     def recall(self, id: str) -> bytes:
         """The exact bytes of a page, by its id or a beginning of it, by a tool call's id, or by the
@@ -268,13 +406,21 @@ class AsyncMemory(_BaseMemory[AsyncWindow]):
         """What was learned in its sessions."""
 
     search = _in_thread(Memory.search)
+    keep = _in_thread(Memory.keep)
+    retrieve = _in_thread(Memory.retrieve)
+    turns = _in_thread(Memory.turns)
+    events = _in_thread(Memory.events)
     recall = _in_thread(Memory.recall)
     savings = _in_thread(Memory.savings)
     close = _in_thread(Memory.close)
 
 
-def _name_headers(agent: str, session: str) -> Headers:
-    given = ((b"x-hotset-agent", agent), (b"x-hotset-session", session))
+def _name_headers(agent: str, session: str, metadata: Mapping[str, str] | None) -> Headers:
+    given = (
+        (b"x-hotset-agent", agent),
+        (b"x-hotset-session", session),
+        (b"x-hotset-metadata", json.dumps(dict(metadata)) if metadata else ""),
+    )
     return tuple((name, value.encode("latin-1", "replace")) for name, value in given if value)
 
 

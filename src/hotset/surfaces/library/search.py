@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,10 @@ from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.nouns.search import Filter, Query, Sort
 from hotset.runtime import retrieval
+from hotset.runtime.audit import ids_of, keep_event, searched_event, zip_scores
+from hotset.runtime.filters import RECORDS, parse_kinds, parse_moment, parse_turns
 from hotset.runtime.model_tools import clip_to_tokens, count, count_fitting
-from hotset.runtime.reader import Store, open_index
+from hotset.runtime.reader import Store, open_index, session_named
 from hotset.runtime.search import merge_hits
 from hotset.sources.code import catch_up, has_code, index_folder, read_consent
 from hotset.sources.tools import Toolbox
@@ -45,33 +48,45 @@ _NOT_INDEXED = (
 @dataclass(frozen=True, slots=True)
 class LibraryQuery:
     query: str
-    kind: str
-    """A kind of page, or a language; empty is any."""
+    only: Filter
+    """Kinds of pages and languages, agents, turns, times, and a path."""
     session: str
-    path: str
-    """A folder, a file or a pattern; empty is any."""
     max_tokens: int
     types: frozenset[Sort] = frozenset(Sort)
+    """Those that can have what `only` asks for."""
 
     @property
     def of_pages(self) -> bool:
-        return Sort.PAGE in self.types and not self.path and self.kind not in LANGUAGES
+        return Sort.PAGE in self.types and not self.only.path
 
     @property
     def of_code(self) -> bool:
         return (
             Sort.CODE in self.types
             and self.session == _EVERY_SESSION
-            and self.kind not in set(Kind)
+            and not self.only.agents
+            and self.only.turns is None
         )
 
     @property
     def of_others(self) -> frozenset[Sort]:
         """Memories and tools to search: they have no kind of a page, no path and no session."""
-        narrowed = bool(
-            self.kind or self.path or self.session != _EVERY_SESSION or not self.query.strip()
-        )
-        return frozenset() if narrowed else self.types & {Sort.MEMORY, Sort.TOOL}
+        narrowed = replace(self.only, since=None, until=None) != Filter()
+        if narrowed or self.session != _EVERY_SESSION or not self.query.strip():
+            return frozenset()
+        timed = self.only != Filter()
+        return self.types & ({Sort.MEMORY} if timed else {Sort.MEMORY, Sort.TOOL})
+
+    @property
+    def of_records(self) -> bool:
+        return Sort.RECORD in self.types and not self.only.path and bool(self.query.strip())
+
+    def records(self, store: Store) -> Filter:
+        """The filter of a search for records."""
+        session = session_named(store, self.session) or self.session
+        sessions = frozenset() if self.session == _EVERY_SESSION else frozenset({session})
+        kinds = self.only.kinds & frozenset(RECORDS)
+        return replace(self.only, sorts=frozenset({Sort.RECORD}), sessions=sessions, kinds=kinds)
 
 
 def parse_types(types: str | Sequence[str]) -> frozenset[Sort]:
@@ -80,6 +95,42 @@ def parse_types(types: str | Sequence[str]) -> frozenset[Sort]:
     if unknown := named - {*Sort, ""}:
         raise BadInput(f"no type {min(unknown)!r}: there are {', '.join(Sort)}")
     return frozenset(map(Sort, named - {""})) or frozenset(Sort)
+
+
+Moment = float | str | datetime | None
+"""Seconds, `2d` before now, an ISO date, or a datetime."""
+
+
+def make_filter(
+    *,
+    kind: str | Sequence[str] = (),
+    agent: str | Sequence[str] = (),
+    turns: tuple[int, int] | str | None = None,
+    since: Moment = None,
+    until: Moment = None,
+    path: str = "",
+) -> tuple[Filter, frozenset[Sort]]:
+    """The filter that a program asks for, and the types that can have it. Raises `BadInput`."""
+    kinds, sorts = parse_kinds(_several(kind))
+    only = Filter(
+        kinds=kinds,
+        agents=_several(agent),
+        turns=parse_turns(turns) if isinstance(turns, str) and turns else turns or None,
+        since=_seconds(since),
+        until=_seconds(until),
+        path=path,
+    )
+    return only, sorts
+
+
+def _several(given: str | Sequence[str]) -> frozenset[str]:
+    return frozenset({given} if isinstance(given, str) else given) - {""}
+
+
+def _seconds(moment: Moment) -> float | None:
+    if isinstance(moment, datetime):
+        return moment.timestamp()
+    return parse_moment(moment, time.time()) if isinstance(moment, str) else moment
 
 
 class LibrarySearch:
@@ -91,38 +142,50 @@ class LibrarySearch:
 
     def search(self, wanted: LibraryQuery, store: Store) -> Retrieved:
         """What `hotset search` finds, as text within the budget. Raises `BadInput`."""
-        if wanted.kind and wanted.kind not in {*Kind, *LANGUAGES}:
+        ids: list[tuple[str, float]] = []
+        found = self._search(wanted, store, ids)
+        keep_event(store, searched_event("memory.search", wanted.query, ids, time.time()))
+        return found
+
+    def _search(
+        self, wanted: LibraryQuery, store: Store, ids: list[tuple[str, float]]
+    ) -> Retrieved:
+        """The same; `ids` gets the ids and scores of the hits."""
+        of_others = wanted.of_others or wanted.of_records
+        if not wanted.of_pages and not wanted.of_code and not of_others:
             raise BadInput(
-                f"no kind {wanted.kind!r}: pages are {', '.join(Kind)}; languages are "
-                f"{', '.join(LANGUAGES)}"
+                "type, kind, path, session, agent and turns leave nothing to search: sessions, "
+                "agents and turns have pages, paths and languages are of code"
             )
-        if not wanted.of_pages and not wanted.of_code and not wanted.of_others:
-            raise BadInput(
-                "type, kind, path and session leave nothing to search: sessions have pages, "
-                "paths and languages are of code"
-            )
-        found = self._text(wanted, store) if wanted.of_pages or wanted.of_code else _no_hits("")
+        of_text = wanted.of_pages or wanted.of_code
+        found = self._text(wanted, store, ids) if of_text else _no_hits("")
+        ids += zip_scores(found.pages, found.scores)
         others = self._others(
-            wanted, store, wanted.max_tokens - (found.tokens + 1 if found.found else 0)
+            wanted, store, wanted.max_tokens - (found.tokens + 1 if found.found else 0), ids
         )
         if not others.found:
             return found if found.text else others
         return _join(found, others) if found.found else others
 
-    def _text(self, wanted: LibraryQuery, store: Store) -> Retrieved:
+    def _text(self, wanted: LibraryQuery, store: Store, ids: list[tuple[str, float]]) -> Retrieved:
         """Hits in files and pages; pages take half of the room at most."""
         has_files = wanted.of_code and self._may_search_files()
         if not wanted.of_pages:
-            return self._files(wanted, wanted.max_tokens) if has_files else _no_hits(_NOT_INDEXED)
+            if not has_files:
+                return _no_hits(_NOT_INDEXED)
+            return self._files(wanted, wanted.max_tokens, ids)
         if not has_files:
             return self._pages(wanted, store, wanted.max_tokens)
         pages = self._pages(wanted, store, wanted.max_tokens // 2)
-        files = self._files(wanted, wanted.max_tokens - (pages.tokens + 1 if pages.found else 0))
+        room = wanted.max_tokens - (pages.tokens + 1 if pages.found else 0)
+        files = self._files(wanted, room, ids)
         if not files.found:
             return self._pages(wanted, store, wanted.max_tokens) if pages.truncated else pages
         return _join(files, pages) if pages.found else files
 
-    def _others(self, wanted: LibraryQuery, store: Store, room: int) -> Retrieved:
+    def _others(
+        self, wanted: LibraryQuery, store: Store, room: int, ids: list[tuple[str, float]]
+    ) -> Retrieved:
         """Memories and tools, in the room that is left."""
         sorts: set[str] = set()
         machine = self._engine.machine
@@ -136,11 +199,19 @@ class LibrarySearch:
             and (tools.ready or wanted.types != frozenset(Sort))
         ):
             sorts.add("tools")
-        query = Query(wanted.query, most=_MOST_OTHERS)
+        query = Query(wanted.query, wanted.only, most=_MOST_OTHERS)
         groups = [each.find(query).hits for each in machine.sources if each.name in sorts]
+        if wanted.of_records and self._index(store) is not None:
+            groups += [
+                each.find(replace(query, only=wanted.records(store))).hits
+                for each in machine.sources
+                if each.name == "history"
+            ]
+        merged = merge_hits(groups)
+        ids += ids_of(merged)
         lines = [
             f"{number}. {hit.where} ({hit.type}, {hit.what})\n"
-            for number, hit in enumerate(merge_hits(groups), 1)
+            for number, hit in enumerate(merged, 1)
         ]
         kept = count_fitting(lines, room - count(_OTHERS), count)
         text = (_OTHERS + "".join(lines[:kept])).rstrip()
@@ -151,10 +222,10 @@ class LibrarySearch:
         )
 
     def _pages(self, wanted: LibraryQuery, store: Store, room: int) -> Retrieved:
-        kind = Kind(wanted.kind) if wanted.kind else None
         config = self._engine.config
         here, wait = Place(None, knobs=config.knobs_for("").history), config.patience
-        search = Search(wanted.query, kind, wanted.session, room)
+        of_pages = replace(wanted.only, kinds=wanted.only.kinds & frozenset(map(str, Kind)))
+        search = Search(wanted.query, session=wanted.session, max_tokens=room, only=of_pages)
         return retrieval.answer(search, store, here, index=self._index(store), patience=wait)
 
     def _index(self, store: Store) -> Index | None:
@@ -173,13 +244,14 @@ class LibrarySearch:
         config = self._engine.config
         return read_consent(config.folder).allows(config.project) and has_code(config.folder)
 
-    def _files(self, wanted: LibraryQuery, room: int) -> Retrieved:
+    def _files(self, wanted: LibraryQuery, room: int, ids: list[tuple[str, float]]) -> Retrieved:
         from hotset.sources.code import list_code  # noqa: PLC0415 - loaded on demand
 
         config = self._engine.config
-        only = Filter(
-            kinds=frozenset({wanted.kind} if wanted.kind else ()),
-            path=wanted.path.removeprefix("./"),
+        only = replace(
+            wanted.only,
+            kinds=wanted.only.kinds & frozenset(LANGUAGES),
+            path=wanted.only.path.removeprefix("./"),
         )
         try:
             with self._index_of_files() as index:
@@ -194,6 +266,7 @@ class LibrarySearch:
                 f"[hotset: files cannot be searched ({type(error).__name__}); see: "
                 "hotset index --status]"
             )
+        ids += found.ids
         text = clip_to_tokens(found.text, room, count)
         return Retrieved(text, count(text)) if found.hits.hits else _no_hits(text)
 

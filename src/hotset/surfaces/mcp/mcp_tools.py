@@ -12,20 +12,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from hotset.config import Config
-from hotset.errors import HotsetError, Malformed
+from hotset.errors import BadInput, HotsetError, Malformed
 from hotset.files.root import below
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
-from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Place, Regex, Retrieve, Span
-from hotset.nouns.search import Filter, Query
+from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Place, Regex, Retrieve, Search, Span
+from hotset.nouns.search import Filter, Query, Sort
 from hotset.nouns.turn import Event
+from hotset.runtime.audit import keep_event, retrieved_event, searched_event
+from hotset.runtime.filters import parse_kinds, parse_moment, parse_turns
 from hotset.runtime.model_tools import (
     FIND,
     RANGE,
@@ -43,7 +46,7 @@ from hotset.runtime.model_tools import (
     typed_pieces,
 )
 from hotset.runtime.reader import Store
-from hotset.runtime.retrieval import answer, event_of
+from hotset.runtime.retrieval import answer
 from hotset.sources.code import DATA, CodeText, get_file, list_code, outline_path
 from hotset.sources.memory import read_memory
 from hotset.sources.tools import CYCLE, Toolbox, ToolUse
@@ -60,6 +63,8 @@ INSTRUCTIONS = (
 )
 
 _MOST_HITS = 20
+_AGENT = "mcp"
+"""The agent of an audit event: MCP clients do not name theirs with a call."""
 _SECONDS = 1.0  # for a search: a model waits for it, and a person for the model
 
 _TEXT: dict[str, Any] = {"type": "string"}
@@ -74,6 +79,14 @@ _SESSION = {
         "a session id from search_history; default: the latest session of this project"
     ),
 }
+_FILTERS: dict[str, dict[str, Any]] = {
+    "type": {**_TEXT, "description": "prompt, response, tool_result, file ...; several: a,b"},
+    "agent": {**_TEXT, "description": "only these agents: a,b"},
+    "turns": {**_TEXT, "description": "12-20"},
+    "since": {**_TEXT, "description": "2d or 2026-11-15"},
+    "until": _TEXT,
+}
+"""Arguments that narrow `search_history`."""
 _TITLES = {RETRIEVE: "Bring back kept content", SEARCH: "Search conversations", RANGE: "Read turns"}
 
 _TOOLBOX_TITLES = {FIND: "Find tools", USE: "Use a tool"}
@@ -194,6 +207,11 @@ def _search_code(project: Project, given: Arguments) -> ToolReply:
         "read one: get_file(path, lines)",
     )
     index.touch([hit.entry.id for hit in found.hits.hits[:3]])
+    with suppress(HotsetError):  # without a store there is no audit
+        keep_event(
+            project.store,
+            searched_event("search_code", query, found.ids, time.time(), agent=_AGENT),
+        )
     return ToolReply(found.text, failed=bool(found.hits.lacking and not found.hits.hits))
 
 
@@ -238,6 +256,7 @@ def _history_tool(project: Project, name: str, description: str, schema: dict[st
             "default": "all",
             "description": "only this session, by id",
         }
+        properties |= _FILTERS
     narrowed = {**schema, "properties": properties}
     text = description.replace("this conversation", "a conversation")
     return McpTool(name, _TITLES[name], text, narrowed, partial(_recall, project, name), asks=True)
@@ -246,7 +265,10 @@ def _history_tool(project: Project, name: str, description: str, schema: dict[st
 def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str) -> ToolReply:
     session = str(given.get("session") or "")
     if name == SEARCH:
-        call = parse_call(name, msgspec.json.encode({**given, "session": session or "all"}))
+        only, rest = _take_filter(given, time.time())
+        call = parse_call(name, msgspec.json.encode({**rest, "session": session or "all"}))
+        assert isinstance(call, Search)
+        call = replace(call, only=only)
         here = Place(project.session(""), knobs=project.knobs)
     else:
         call = parse_call(
@@ -268,10 +290,30 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
         index=project.history_index,
         patience=project.patience,
     )
-    project.store.keep(
-        event_of(name, call, reply, here, time.time())
-    )  # the answer does not wait for the audit
+    keep_event(project.store, retrieved_event(name, call, reply, here, time.time(), agent=_AGENT))
     return ToolReply(reply.text, failed=reply.failed)
+
+
+def _take_filter(given: Mapping[str, Any], now: float) -> tuple[Filter, dict[str, Any]]:
+    """The filter of a search, and the other arguments. Raises `Malformed`."""
+    rest = {name: value for name, value in given.items() if name not in _FILTERS}
+    text = {name: str(given.get(name) or "").strip() for name in _FILTERS}
+    types = given.get("type")
+    named = types if isinstance(types, list) else [each for each in text["type"].split(",") if each]
+    try:
+        kinds, sorts = parse_kinds([str(each).strip() for each in named])
+        only = Filter(
+            kinds=kinds,
+            agents=frozenset(filter(None, map(str.strip, text["agent"].split(",")))),
+            turns=parse_turns(text["turns"]) if text["turns"] else None,
+            since=parse_moment(text["since"], now) if text["since"] else None,
+            until=parse_moment(text["until"], now) if text["until"] else None,
+        )
+    except BadInput as error:
+        raise Malformed(f"{SEARCH}: {error}") from None
+    if named and sorts != {Sort.PAGE}:
+        raise Malformed(f"{SEARCH}: types are {', '.join(Kind)}")
+    return only, rest
 
 
 @contextmanager
