@@ -17,6 +17,7 @@ from hotset.nouns.link import Link
 from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
 from hotset.window.arguments import arguments, names_path, spoken
+from hotset.window.line_numbers import own_numbers
 from hotset.window.moment import Moment
 from hotset.window.names import coined_names, distinct_names, names, words_within
 from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
@@ -234,6 +235,7 @@ def _excerpt(
         result.arguments,
         sought.names,
         _lines_pointed_to(result, plain, sought.lines),
+        plain.shift if plain else 0,
     )
     made = preview(text, origin, limit.room) if len(text) > limit.over else None
     if made is None:
@@ -253,8 +255,8 @@ def _lines_pointed_to(
     unknown."""
     if plain is None and any(argument.text.isdigit() for argument in arguments(result.arguments)):
         return ()
-    first = plain.first if plain else 1
-    return tuple(line - first for line in lines)
+    shift = plain.shift if plain else 0
+    return tuple(line - 1 - shift for line in lines)
 
 
 def _names_left_out(text: str, made: Preview, room: int) -> Iterator[str]:
@@ -432,11 +434,12 @@ def _strip_number(line: str) -> str:
     return _ANY_NUMBER.sub("", line)
 
 
-_LINE_NUMBER = re.compile(r" {0,8}(\d{1,7})(?:→|\t)")
 _FEWEST_NUMBERED = 5  # lines: with fewer, the note costs what it saves
 _MOST_UNNUMBERED = 12
 """Lines without a number, such as a client's reminder; with more of them it is not a file
 listing."""
+_BY_NUMBER = re.compile(r"\[File: |.{0,200}\n.{0,200}\[File: ")
+"""The frame of an editor whose edits name lines by number, which have to be read then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,6 +449,8 @@ class UnnumberedText:
     text: str
     first: int
     last: int
+    shift: int
+    """What is added to a line's place, from 1, to get its number."""
 
     @property
     def note(self) -> str:
@@ -453,24 +458,29 @@ class UnnumberedText:
 
 
 def strip_numbers(text: str) -> UnnumberedText | None:
-    """A consecutively numbered text without its line numbers; None if it is not numbered."""
-    if not _LINE_NUMBER.match(text):
+    """A consecutively numbered text without its line numbers; None if it is not numbered, or if
+    its lines would not be those of the file."""
+    lines = text.split("\n")
+    own = own_numbers(lines)
+    if own is None or own.shift is None or not own.is_exact or _BY_NUMBER.match(text):
         return None
-    lines: list[str] = []
-    first = expected = others = 0
-    for line in text.split("\n"):
-        found = _LINE_NUMBER.match(line)
-        number = int(found[1]) if found else 0
-        if found and (not expected or number == expected):
-            first = first or number
-            expected = number + 1
-            lines.append(line[found.end() :])
-        else:
-            others += 1
-            lines.append(line)
-    if others > _MOST_UNNUMBERED or len(lines) - others < _FEWEST_NUMBERED:
+    at = [
+        index
+        for index, number in enumerate(own.numbers)
+        if number is not None and number == index + 1 + own.shift
+    ]
+    others = len(lines) - len(at)
+    if others > _MOST_UNNUMBERED or len(at) < _FEWEST_NUMBERED:
         return None
-    return UnnumberedText("\n".join(lines), first, expected - 1)
+    bare = set(at)
+    return UnnumberedText(
+        "\n".join(
+            own.bare[index] if index in bare else line for index, line in enumerate(lines)
+        ),
+        at[0] + 1 + own.shift,
+        at[-1] + 1 + own.shift,
+        own.shift,
+    )
 
 
 _HEADING = re.compile(r"#{1,6} ")

@@ -73,7 +73,7 @@ def _label_definitions(
                 (block for block in held if not block.indent),
                 key=lambda block: block.head - block.end,
             )
-        return [f"{block.name} {body.first + block.head + 1}" for block in held]
+        return [f"{block.name} {body.first + block.head + 1 + body.shift}" for block in held]
 
     return label
 

@@ -71,7 +71,7 @@ def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
     if len(text) <= room:
         return None
     lines = lines_of(text)
-    inner = find_body(lines)
+    inner = find_body(lines, origin.shift)
     query = tool_query(origin, room)
     type_ = content_type(inner.lines, query)
     made = _preview_of_view(type_, lines, inner, query) or _preview_of_lines(
@@ -102,8 +102,8 @@ def _preview_of_lines(
             reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
     spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
-    excerpt = compose(lines, replace(reading, spans=spans), query.room)
-    slice_ = _slice(excerpt.gaps, lines)
+    excerpt = compose(lines, replace(reading, spans=spans), query.room, shift=inner.shift)
+    slice_ = _slice(excerpt.gaps, lines, inner.shift)
     return Preview(
         type_, excerpt.text, _left_out(excerpt, lines) + _piece_note(slice_, lines), slice_
     )
@@ -229,14 +229,15 @@ def _longest(lines: Sequence[str]) -> tuple[int, int]:
     return line + 1, pieces_of(lines[line])
 
 
-def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str]) -> str:
+def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str], shift: int = 0) -> str:
     """The longest gap, or the beginning of a line longer than that, up to the size of one
     answer."""
     first, end = max(gaps, key=_length, default=(0, 0))
     line, pieces = _longest(lines)
     if pieces > 1 and len(lines[line - 1]) > sum(map(len, lines[first:end])):
         return f'lines="{line}.1-{line}.{min(pieces, _SLICE_PIECES)}"'
-    return f'lines="{first + 1}-{min(end or len(lines), first + _SLICE_LINES)}"'
+    last = min(end or len(lines), first + _SLICE_LINES)
+    return f'lines="{max(1, first + 1 + shift)}-{max(1, last + shift)}"'
 
 
 def _length(gap: tuple[int, int]) -> tuple[int, int]:
