@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.page import Kind
+from hotset.text.call_shape import path_of
 from hotset.text.stops import CALL
 from hotset.text.words import humps
 from hotset.window.line_numbers import own_numbers
@@ -77,16 +78,6 @@ class Preview:
 _LONGEST_ARGUMENTS = 16 * 1024
 _LONGEST_COMMAND = 4 * 1024  # the beginning of a script is enough
 _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
-_PATH_KEYS = (
-    "file_path",
-    "path",
-    "filename",
-    "file",
-    "absolute_path",
-    "target_file",
-    "relative_workspace_path",
-    "notebook_path",
-)
 _PATH = re.compile(r"[\w./~@+-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,9}\b")
 _PROGRAM = re.compile(
     r"(?:^|[;&|\n(]|\bxargs\b|\bthen\b|\bdo\b)[ \t]*"
@@ -131,9 +122,9 @@ def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
     command = next(
         (value for key in _COMMAND_KEYS if (value := values.get(key))), "" if values else text
     )
-    named = [values[key] for key in _PATH_KEYS if values.get(key)]
+    path = path_of(origin.arguments)
     paths = (
-        *named,
+        *((path,) if path else ()),
         *(path for path in _PATH.findall(command[:_LONGEST_COMMAND]) if not path.startswith("-")),
     )
     spoken = [
@@ -244,6 +235,7 @@ _HEADER = re.compile(
     r"lines|Exit code|Output|Stdout)\b"
     r"[^\n]{0,120}"
     r"|Warning: truncated output[^\n]{0,120}"
+    r"|\[File: [^\n]{1,300}\]|\(\d+ more lines? above\)"
 )
 _FOOTER = re.compile(
     r"</[\w-]{1,40}>"
@@ -251,6 +243,8 @@ _FOOTER = re.compile(
     r"|\[Showing lines [^\n]{0,120}"
     r"|\(?(?:End of file|File has more lines|Results are truncated)[^\n]{0,160}"
     r"|(?:Command exited|Process exited|Exit code)[^\n]{0,120}"
+    r"|\(\d+ more lines? below\)|\((?:Open file|Current directory): [^\n]{0,300}\)|bash-\$"
+    r"|File updated\. [^\n]{0,200}"
 )
 _REMINDER = re.compile(r"<system-reminder>")
 _NUMBER = re.compile(r" {0,8}(\d{1,7})(?:→|\t|\| ?|: |:(?=\s))")

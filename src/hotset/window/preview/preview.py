@@ -3,7 +3,7 @@ left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hotset.window.pieces import lines_of, pieces_of
@@ -29,6 +29,8 @@ from hotset.window.preview.sniffer import content_type, sections
 _WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little
 _SLICE_LINES = 100  # about what one answer of `retrieve_context` can hold
 _SLICE_PIECES = 10  # the same for a long line
+_POINTED = Worth.HEAD + 8  # more than the beginning of a file, less than what went wrong in it
+_ABOVE, _BELOW = 3, 8  # lines around one that was pointed to
 _LOOKED_AT = 96 * 1024  # characters read closely; beyond, only errors and warnings are searched
 
 # types that may contain sections of other types
@@ -101,12 +103,27 @@ def _preview_of_lines(
         reading = _add_skimmed(
             reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
-    spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
+    spans = [
+        span
+        for span in (*frame, *_pointed_spans(inner, query), *reading.spans)
+        if span.first < span.end
+    ]
     excerpt = compose(lines, replace(reading, spans=spans), query.room, shift=inner.shift)
     slice_ = _slice(excerpt.gaps, lines, inner.shift)
     return Preview(
         type_, excerpt.text, _left_out(excerpt, lines) + _piece_note(slice_, lines), slice_
     )
+
+
+def _pointed_spans(inner: Body, query: ToolQuery) -> Iterator[LineSpan]:
+    """The lines that a prompt or the call pointed to by number, and those around them: a number is
+    seldom exact."""
+    for index in query.pointed:
+        if inner.first <= index < inner.end:
+            yield LineSpan(index, index + 1, _POINTED + 1)
+            yield LineSpan(
+                max(inner.first, index - _ABOVE), min(inner.end, index + _BELOW), _POINTED
+            )
 
 
 def _near(inner: Body) -> list[Body]:
