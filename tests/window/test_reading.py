@@ -300,3 +300,37 @@ def test_packages_without_tests_are_counted_not_listed():
 
     assert "order_test.go:41: got 3, want 4" in form
     assert form.count("no tests to run") <= 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("bash", {"command": "cat AGENTS.md"}),
+        ("exec_command", {"cmd": "sed -n '1,400p' /home/me/.codex/skills/deploy/SKILL.md"}),
+        ("shell", {"command": ["bash", "-lc", "head -n 400 docs/plans/2026-11-rollout.md"]}),
+        ("mcp__fs__load", {"path": "/repo/.cursor/rules/tests.mdc"}),
+    ],
+)
+def test_instructions_are_shown_whole_whatever_reads_them(tool, arguments):
+    text = "\n".join(f"{n}. Before step {n}, run check_{n} and read its report." for n in range(350))
+
+    assert 17_000 < len(text) < 24_000
+    assert shown(text, tool=tool, **arguments) == text
+    assert len(shown(text, tool=tool, command="./report --long")) < 5000
+
+
+@pytest.mark.parametrize(
+    "command", ["grep -rn run_check AGENTS.md", "./check AGENTS.md", "cat AGENTS.md.bak"]
+)
+def test_what_only_names_a_file_of_instructions_is_output(command):
+    text = "\n".join(f"AGENTS.md:{n}:Before step {n}, run check_{n}." for n in range(350))
+
+    assert len(shown(text, command=command)) < 5000
+
+
+def test_which_files_instruct_is_a_setting():
+    text = "\n".join(f"{n}. Before step {n}, run check_{n} and read its report." for n in range(350))
+    knobs = Knobs().turned({"forms.instructions": ("HOUSE-RULES.txt",)})
+
+    assert shown(text, knobs, command="cat docs/HOUSE-RULES.txt") == text
+    assert shown(text, knobs, command="cat AGENTS.md") != text

@@ -18,6 +18,7 @@ from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
 from hotset.text.call_shape import lines_named, names_path, path_of, reads_file
 from hotset.window.arguments import arguments, spoken
+from hotset.window.instructions import instructs
 from hotset.window.line_numbers import own_numbers
 from hotset.window.moment import Moment
 from hotset.window.names import TERMINAL_CODE, coined_names, distinct_names, names, words_within
@@ -63,9 +64,7 @@ def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str 
     """The excerpt of a result outside any conversation of ours; None if it is shown unchanged."""
     result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), given)
     sought = SearchTarget(frozenset(names(spoken(given))))
-    form, text = _choose_form(
-        result, knobs.limit_of(result.kind, tool), sought, ShownResults(), knobs
-    )
+    form, text = _choose_form(result, _own_limit(result, knobs), sought, ShownResults(), knobs)
     return text if form is Form.EXCERPT else None
 
 
@@ -202,8 +201,18 @@ class ShownResults:
         return text.encode("utf-8", "replace") == row.text
 
     def limit(self, result: Result, knobs: Knobs) -> Limit:
-        limit = knobs.limit_of(result.kind, result.piece.tool)
+        limit = _own_limit(result, knobs)
         return limit.times(knobs.forms.again) if result.piece.content in self.shortened else limit
+
+
+def _own_limit(result: Result, knobs: Knobs) -> Limit:
+    """The limit of a result by what it is."""
+    limit = knobs.limit_of(result.kind, result.piece.tool)
+    if 0 < limit.over < len(result.piece.content) and instructs(
+        result.piece.tool, result.arguments, knobs.forms.instructions
+    ):
+        return max(limit, knobs.limit_of_instructions, key=lambda each: each.over)
+    return limit
 
 
 def _is_complete(row: Shown, content: bytes) -> bool:

@@ -12,6 +12,7 @@ from hotset.nouns.page import Kind
 from hotset.nouns.window import Cause
 from hotset.window.arguments import spoken
 from hotset.window.birth import rebirths
+from hotset.window.instructions import instruction_steps
 from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
 from hotset.window.names import names_of
@@ -65,7 +66,15 @@ def _leaving(
     free = knobs.window / moment.scale - moment.fixed - (weighed.total - held)
     goal = knobs.low * max(0.0, free)
     leaving: list[Step] = []
-    for step in _rank_steps(weighed, may, knobs, moment):
+    instructed = instruction_steps(
+        weighed,
+        knobs.forms.instructions,
+        round(knobs.forms.instruction_share * knobs.window / moment.scale),
+    )
+    ranked = _rank_steps(weighed, may, knobs, moment)
+    for step in sorted(ranked, key=lambda step: step.number in instructed):
+        if step.number in instructed and free >= 2 * held:  # what else left was enough
+            break
         if held <= goal and not (knobs.most and len(resident) - len(leaving) > knobs.keep):
             break
         leaving.append(step)
