@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from hotset.window.arguments import ArgumentUse, arguments, names_path, spoken
+from hotset.text.call_shape import names_path
+from hotset.window.arguments import ArgumentUse, arguments, spoken
 
 
 @pytest.mark.parametrize(
@@ -40,5 +41,6 @@ def test_arguments_that_are_no_json_are_said_as_they_are():
 
 
 def test_a_tool_for_files_says_which_file_and_a_shell_does_not():
-    assert names_path(b'{"file_path": "a.py"}')
+    for key in ("file_path", "filePath", "path", "target_file", "absolute_path", "file_name"):
+        assert names_path(b'{"%s": "a.py"}' % key.encode())
     assert not names_path(b'{"command": "cat a.py"}')

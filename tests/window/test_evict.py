@@ -353,3 +353,25 @@ def test_where_no_message_may_leave_what_stands_in_them_does():
     assert not any(spot.position == WHOLE for spot in made.shown)
     assert made.tokens <= _SMALL.window
     assert {row.form for row in made.shown.values()} == {Form.FULL, Form.STUB}
+
+
+def test_files_that_instruct_the_agent_leave_after_all_other_steps():
+    rules = "\n".join(f"{n}. Before step {n}, run check_{n}." for n in range(60))
+    talk = Talk().user("Go on.").step(rules, tool="read", path="AGENTS.md", kind=Kind.FILE)
+    for n in range(40):
+        talk.step(code(80, f"part{n}"), path=f"src/part_{n}.py", kind=Kind.FILE)
+    first, again = Spot(talk.lines[2].chain, 0), len(talk.lines) + 1
+    knobs = Knobs(window=30_000, high=0.9, low=0.2, keep=2, early=False, limit=NEVER, limits={})
+
+    left = plan(talk.lines, talk.table, (), knobs, moment())
+
+    assert any(row.form is Form.GONE for row in left.fresh)
+    assert not any(row.spot.chain == first.chain and row.form is Form.GONE for row in left.fresh)
+
+    talk.sent(left).step(rules + "\n61. Say so.", tool="read", path="AGENTS.md", kind=Kind.FILE)
+    for n in range(40, 90):
+        talk.step(code(80, f"part{n}"), path=f"src/part_{n}.py", kind=Kind.FILE)
+    later = plan(talk.lines, talk.table, (), knobs, moment())
+    gone = {row.spot.chain for row in later.fresh if row.form is Form.GONE}
+    assert first.chain in gone  # what was rewritten since instructs no more
+    assert talk.lines[again].chain not in gone

@@ -22,6 +22,7 @@ from hotset.dialects import json_bytes
 from hotset.errors import HotsetError
 from hotset.nouns.message import Image, Message, Part, Span
 from hotset.nouns.page import Digest, Kind, Page, PageId, Role
+from hotset.text.call_shape import reads_file
 
 JSON = "application/json"
 URI = "text/uri-list"
@@ -280,6 +281,8 @@ def kind_of_result(tool: str, arguments: bytes) -> Kind:
     if name in _editors:
         return Kind.FILE if _VIEW.search(head) else Kind.TOOL_RESULT
     kind = _results.get(name, Kind.TOOL_RESULT)
+    if kind is Kind.TOOL_RESULT and reads_file(name, arguments):
+        return Kind.FILE
     if "arxiv" in name or (kind is Kind.WEB_FETCH and _PAPERS.search(head)):
         return Kind.PAPER
     return kind

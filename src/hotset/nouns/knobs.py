@@ -183,6 +183,14 @@ class HistoryKnobs(Struct, frozen=True):
     """Lines before and behind a find that are named then: a function, as a rule."""
 
 
+_INSTRUCTIONS = (
+    *("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md", "SKILL.md"),
+    *(".cursorrules", ".windsurfrules", ".clinerules", "copilot-instructions.md", "CONVENTIONS.md"),
+    *("rules/*.md", "rules/*.mdc", ".clinerules/*.md", "instructions/*.md", "*.instructions.md"),
+    *("PLAN.md", "plan.md", "TODO.md", "todo.md", "plans/*.md"),
+)
+
+
 class FormKnobs(Struct, frozen=True):
     """How results are shown beside their limits, and what stays of steps that left."""
 
@@ -216,6 +224,15 @@ class FormKnobs(Struct, frozen=True):
     52 % of their full history with 7.4 faults, at 0.2 49 % with 8.1."""
     summary_share: Share = 0.1
     """Of the stretch that leaves, for its summaries: its log comes to a few per cent."""
+    instructions: tuple[str, ...] = _INSTRUCTIONS
+    """Files that instruct the agent, by name or by the end of their path, with `*` for any part of
+    a name. Whatever reads one, it is shown whole and leaves last."""
+    instruction: Characters = 24_000
+    """Characters up to which such a file is shown whole; in a small window at most as many as it
+    has tokens, which is a quarter of it."""
+    instruction_share: Share = 0.04
+    """Of the window, for files of instructions that stay while other steps leave, the latest
+    first."""
     latest: Annotated[AtLeastOne, _of("steps")] = 4
     """The latest steps, which say what is being done now, for policies that compare older ones with
     it."""
@@ -373,6 +390,12 @@ class Knobs(Struct, frozen=True):
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""
         return (self.tools.get(tool) or self.limits.get(kind) or self.limit).times(self._scarcity)
+
+    @property
+    def limit_of_instructions(self) -> Limit:
+        """What holds for a file that instructs the agent in this window."""
+        over = min(self.forms.instruction, self.window)
+        return Limit(over, min(over, self.limit_of(Kind.FILE, "").room))
 
     @property
     def room_for_names(self) -> int:

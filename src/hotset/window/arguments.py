@@ -27,7 +27,6 @@ class Argument:
 
 _REPLACED = ("old", "search")
 _WRITTEN = ("new", "replace")
-_FRONT = 400  # bytes at the start in which a path precedes its text
 _CONTENT = frozenset(
     {"content", "contents", "file_text", "filetext", "insert_text", "code_edit", "text"}
 )
@@ -67,11 +66,6 @@ def arguments(content: bytes) -> Iterator[Argument]:
 def spoken(content: bytes) -> str:
     """A call's arguments as plain text, one a line."""
     return "\n".join(argument.text for argument in arguments(content))
-
-
-def names_path(content: bytes) -> bool:
-    """True if the call names its file in an argument, as tools for files do and shells do not."""
-    return b'path"' in content[:_FRONT]
 
 
 def _use(key: str, *, edits: bool) -> ArgumentUse:

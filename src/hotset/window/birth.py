@@ -16,9 +16,12 @@ from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.link import Link
 from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
-from hotset.window.arguments import arguments, names_path, spoken
+from hotset.text.call_shape import lines_named, names_path, path_of, reads_file
+from hotset.window.arguments import arguments, spoken
+from hotset.window.instructions import instructs
+from hotset.window.line_numbers import own_numbers
 from hotset.window.moment import Moment
-from hotset.window.names import coined_names, distinct_names, names, words_within
+from hotset.window.names import TERMINAL_CODE, coined_names, distinct_names, names, words_within
 from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
 from hotset.window.step_sizes import WeighedConversation
 
@@ -61,9 +64,7 @@ def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str 
     """The excerpt of a result outside any conversation of ours; None if it is shown unchanged."""
     result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), given)
     sought = SearchTarget(frozenset(names(spoken(given))))
-    form, text = _choose_form(
-        result, knobs.limit_of(result.kind, tool), sought, ShownResults(), knobs
-    )
+    form, text = _choose_form(result, _own_limit(result, knobs), sought, ShownResults(), knobs)
     return text if form is Form.EXCERPT else None
 
 
@@ -134,10 +135,17 @@ class Result(NamedTuple):
     def kind(self) -> Kind:
         """The piece's kind; a file counts as FILE only if a tool for files read it.
 
-        A file printed by a shell is output like any other; a tool reads a file to edit it.
+        A file printed by a shell is output like any other; a tool reads a file to edit it. The
+        window that an editor shows is such a file, whatever was called.
         """
         kind = self.piece.kind
-        return Kind.TOOL_RESULT if kind is Kind.FILE and not names_path(self.arguments) else kind
+        if kind not in (Kind.FILE, Kind.TOOL_RESULT):
+            return kind
+        if _BY_NUMBER.match(self.piece.content):
+            return Kind.FILE
+        if kind is Kind.FILE:
+            return kind if names_path(self.arguments) else Kind.TOOL_RESULT
+        return Kind.FILE if reads_file(self.piece.tool, self.arguments) else kind
 
 
 class ResultPlace(NamedTuple):
@@ -193,8 +201,18 @@ class ShownResults:
         return text.encode("utf-8", "replace") == row.text
 
     def limit(self, result: Result, knobs: Knobs) -> Limit:
-        limit = knobs.limit_of(result.kind, result.piece.tool)
+        limit = _own_limit(result, knobs)
         return limit.times(knobs.forms.again) if result.piece.content in self.shortened else limit
+
+
+def _own_limit(result: Result, knobs: Knobs) -> Limit:
+    """The limit of a result by what it is."""
+    limit = knobs.limit_of(result.kind, result.piece.tool)
+    if 0 < limit.over < len(result.piece.content) and instructs(
+        result.piece.tool, result.arguments, knobs.forms.instructions
+    ):
+        return max(limit, knobs.limit_of_instructions, key=lambda each: each.over)
+    return limit
 
 
 def _is_complete(row: Shown, content: bytes) -> bool:
@@ -224,16 +242,17 @@ def _choose_form(
 def _excerpt(
     result: Result, text: str, limit: Limit, sought: SearchTarget, knobs: Knobs
 ) -> tuple[Form, str]:
-    plain = strip_numbers(text)
+    plain = None if _BY_NUMBER.match(result.piece.content) else strip_numbers(text)
     note = [plain.note] if plain else []
-    text = plain.text if plain else text
+    text = _without_colours(plain.text if plain else text)
     piece = result.piece
     origin = ContentOrigin(
         piece.kind,
         piece.tool,
         result.arguments,
         sought.names,
-        _lines_pointed_to(result, plain, sought.lines),
+        _lines_pointed_to(result, text, plain, sought.lines),
+        plain.shift if plain else 0,
     )
     made = preview(text, origin, limit.room) if len(text) > limit.over else None
     if made is None:
@@ -246,15 +265,26 @@ def _excerpt(
     )
 
 
+def _without_colours(text: str) -> str:
+    """The text without the codes of a terminal: no reader needs them, and no line is lost."""
+    return TERMINAL_CODE.sub("", text) if "\x1b[" in text else text
+
+
 def _lines_pointed_to(
-    result: Result, plain: UnnumberedText | None, lines: Iterable[int]
+    result: Result, text: str, plain: UnnumberedText | None, lines: Iterable[int]
 ) -> tuple[int, ...]:
-    """Indexes in the shown text of these line numbers of its file; none if the part's start is
-    unknown."""
-    if plain is None and any(argument.text.isdigit() for argument in arguments(result.arguments)):
+    """Indexes in the shown text of these line numbers of its file, and of those that the call
+    names; none if the part's start is unknown."""
+    pointed = (*lines, *lines_named(result.arguments))
+    if not pointed:
         return ()
-    first = plain.first if plain else 1
-    return tuple(line - first for line in lines)
+    own = plain or own_numbers(text.split("\n"))
+    shift = own.shift if own else None
+    if shift is not None:
+        return tuple(line - 1 - shift for line in pointed)
+    if any(argument.text.isdigit() for argument in arguments(result.arguments)):
+        return ()
+    return tuple(line - 1 for line in lines)
 
 
 def _names_left_out(text: str, made: Preview, room: int) -> Iterator[str]:
@@ -344,10 +374,7 @@ def _search_target(weighed: WeighedConversation, place: ResultPlace) -> SearchTa
 
 def _mentions_in_prompts(weighed: WeighedConversation, place: ResultPlace) -> SearchTarget:
     """What earlier prompts mention about the file that this result is from."""
-    path = next(
-        (argument.text for argument in arguments(place.result.arguments) if "." in argument.text),
-        "",
-    )
+    path = path_of(place.result.arguments)
     prompts = (
         piece
         for line in weighed.lines[: place.at]
@@ -432,11 +459,12 @@ def _strip_number(line: str) -> str:
     return _ANY_NUMBER.sub("", line)
 
 
-_LINE_NUMBER = re.compile(r" {0,8}(\d{1,7})(?:→|\t)")
 _FEWEST_NUMBERED = 5  # lines: with fewer, the note costs what it saves
 _MOST_UNNUMBERED = 12
 """Lines without a number, such as a client's reminder; with more of them it is not a file
 listing."""
+_BY_NUMBER = re.compile(rb"(?:[^\n]{0,200}\n){0,3}\[File: [^\n]{1,400} lines total")
+"""The frame of an editor whose edits name lines by number, which have to be read then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,6 +474,8 @@ class UnnumberedText:
     text: str
     first: int
     last: int
+    shift: int
+    """What is added to a line's place, from 1, to get its number."""
 
     @property
     def note(self) -> str:
@@ -453,24 +483,27 @@ class UnnumberedText:
 
 
 def strip_numbers(text: str) -> UnnumberedText | None:
-    """A consecutively numbered text without its line numbers; None if it is not numbered."""
-    if not _LINE_NUMBER.match(text):
+    """A consecutively numbered text without its line numbers; None if it is not numbered, or if
+    its lines would not be those of the file."""
+    lines = text.split("\n")
+    own = own_numbers(lines)
+    if own is None or own.shift is None or not own.is_exact:
         return None
-    lines: list[str] = []
-    first = expected = others = 0
-    for line in text.split("\n"):
-        found = _LINE_NUMBER.match(line)
-        number = int(found[1]) if found else 0
-        if found and (not expected or number == expected):
-            first = first or number
-            expected = number + 1
-            lines.append(line[found.end() :])
-        else:
-            others += 1
-            lines.append(line)
-    if others > _MOST_UNNUMBERED or len(lines) - others < _FEWEST_NUMBERED:
+    at = [
+        index
+        for index, number in enumerate(own.numbers)
+        if number is not None and number == index + 1 + own.shift
+    ]
+    others = len(lines) - len(at)
+    if others > _MOST_UNNUMBERED or len(at) < _FEWEST_NUMBERED:
         return None
-    return UnnumberedText("\n".join(lines), first, expected - 1)
+    bare = set(at)
+    return UnnumberedText(
+        "\n".join(own.bare[index] if index in bare else line for index, line in enumerate(lines)),
+        at[0] + 1 + own.shift,
+        at[-1] + 1 + own.shift,
+        own.shift,
+    )
 
 
 _HEADING = re.compile(r"#{1,6} ")

@@ -13,6 +13,7 @@ from hotset.nouns.window import Cause
 from hotset.window.arguments import spoken
 from hotset.window.birth import rebirths
 from hotset.window.clusters import Cluster, finished_clusters, topic_clusters
+from hotset.window.instructions import instruction_steps
 from hotset.window.leave import Departure, fold, leave, squeeze
 from hotset.window.moment import Moment
 from hotset.window.names import names_of
@@ -32,8 +33,8 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
     may = [step for step in resident if _may_leave(weighed, step, knobs, moment)]
     if not (overflow or crowded or _pays(weighed, may, knobs, moment)):  # not even all of them pay
         return Departure()
-    ranked = _rank_clusters(weighed, may, knobs, moment)
     goal = _goal(weighed, resident, knobs, moment)
+    ranked = _instructions_last(_rank_clusters(weighed, may, knobs, moment), goal.instructed)
     leaving = _leaving(weighed, ranked, goal)
     if not (overflow or crowded or _pays(weighed, leaving, knobs, moment)):
         return Departure()
@@ -67,6 +68,12 @@ class _Goal(NamedTuple):
     """Of steps; nothing if none has to."""
     steps: int
     """How many steps at least."""
+    held: float
+    """Tokens of all steps that could leave."""
+    free: float
+    """Tokens of the window for steps."""
+    instructed: frozenset[int]
+    """Steps that read what instructs the agent; these leave last."""
 
 
 def _goal(
@@ -76,7 +83,20 @@ def _goal(
     free = knobs.window / moment.scale - moment.fixed - (weighed.total - held)
     most = len(resident) - knobs.keep if knobs.most else 0
     stays = min(knobs.low * max(0.0, free), knobs.rest or math.inf)
-    return _Goal(held - stays, most)
+    instructed = instruction_steps(
+        weighed,
+        knobs.forms.instructions,
+        round(knobs.forms.instruction_share * knobs.window / moment.scale),
+    )
+    return _Goal(held - stays, most, held, free, frozenset(instructed))
+
+
+def _instructions_last(ranked: Sequence[Cluster], instructed: frozenset[int]) -> Sequence[Cluster]:
+    if not instructed:
+        return ranked
+    others = (tuple(step for step in each if step.number not in instructed) for each in ranked)
+    last = ((step,) for each in ranked for step in each if step.number in instructed)
+    return [*filter(None, others), *last]
 
 
 def _leaving(
@@ -87,6 +107,9 @@ def _leaving(
     leaving: list[Step] = []
     gone = 0.0
     for cluster in ranked:
+        instructs = cluster[0].number in goal.instructed
+        if instructs and goal.free >= 2 * (goal.held - gone):  # what else left was enough
+            break
         if gone >= goal.tokens and len(leaving) >= goal.steps:
             break
         leaving += cluster

@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot, Stub
+from hotset.text.call_shape import names_path
 from hotset.text.clip import clip
-from hotset.window.arguments import ArgumentUse, arguments, names_path, spoken
+from hotset.window.arguments import ArgumentUse, arguments, spoken
 from hotset.window.moment import Moment, no_bound
 from hotset.window.names import coined_names, distinct_names, words_within
 from hotset.window.preview.opaque import is_opaque

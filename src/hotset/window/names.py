@@ -29,6 +29,11 @@ _PASSES = ("PASS", "... ok", "\nok", "✓", "✔")
 # Before small letters it may be the name of a Windows folder.
 _ESCAPE = re.compile(r"\\[nrt](?=[A-Z0-9_])")
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+TERMINAL_CODE = re.compile(
+    r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;?]{0,20}[A-Za-z]|\[\d{1,3}(?:;\d{1,3}){0,8}m"
+)
+"""Colours and movements of a terminal, also where a tool printed the escape or lost it."""
+_CLOSING = ("}", ")", "]")
 _VARIES = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:0x)?[0-9a-f]*\d[0-9a-f]*|[0-9A-F]*\d[0-9A-F]*)(?![A-Za-z0-9])|"
     r"\d[0-9a-f]{5,}(?![A-Za-z0-9])|\d+"
@@ -63,13 +68,15 @@ def coined_names(text: str) -> Iterator[str]:
     """Names given by people: no fragments of encoded bytes, parts of times, amounts with units, or
     passing tests."""
     read = _RUN.sub(_blank_encoded, text)
+    if "[" in read:
+        read = TERMINAL_CODE.sub(" ", read)
     if "\\" in read:
         read = _ESCAPE.sub(" ", read)
     if any(sign in read for sign in _PASSES):
         read = _PASSED.sub(" ", read)
     for match in _matches(read):
-        name = _name_with_mark(match)
-        if not name[0].isdigit() or not _is_amount(match):
+        name = _whole_name(match)
+        if name and (not name[0].isdigit() or not _is_amount(match)):
             yield name
 
 
@@ -127,13 +134,42 @@ def _matches(text: str) -> Iterator[re.Match[str]]:
             yield match
 
 
-def _name_with_mark(match: re.Match[str]) -> str:
-    """The name; a colour keeps its `#`, without which it would look like any number."""
-    start = match.start()
-    if start == 0 or match.string[start - 1] != "#":
+def _whole_name(match: re.Match[str]) -> str:
+    """The name as it is written: a colour with its `#`, a path from its first character to its
+    last; empty if it is a part of a path whose beginning cannot be told."""
+    text, (start, end) = match.string, match.span()
+    before, after = text[start - 1 : start], text[end : end + 1]
+    if before == "#":
+        found = _COLOUR.match(text, start - 1)
+        return found[0] if found and found.end() == end else match[0]
+    if not (before and _is_path_sign(before)) and not (after and _is_path_sign(after)):
         return match[0]
-    found = _COLOUR.match(match.string, start - 1)
-    return found[0] if found and found.end() == match.end() else match[0]
+    low, high = max(0, start - _LONGEST), min(len(text), end + _LONGEST)
+    while start > low and _continues(text, start - 1):
+        start -= 1
+    while end < high and _continues(text, end):
+        end += 1
+    path = text[start:end].rstrip("/.+-@~$%")
+    if "/" not in path or path.startswith("//"):  # no path, or an address without its scheme
+        return match[0]
+    cut = text[start - 1 : start] in _CLOSING and path[0] == "/"
+    return "" if cut or len(path) > _LONGEST else path
+
+
+def _is_path_sign(char: str) -> bool:
+    """True for characters that paths have and names do not."""
+    return char in "/.~@$%+([)]" or (not char.isascii() and char.isalnum())
+
+
+def _continues(text: str, at: int) -> bool:
+    """True if the path goes on with this character; brackets belong to it if they are a folder's
+    or a file's own: `[id]/page.tsx`, `(shop)/layout.tsx`."""
+    char = text[at]
+    if char in "([":
+        return text[at - 1 : at] == "/"
+    if char in ")]":
+        return text[at + 1 : at + 2] in ("/", ".")
+    return char in "/.~@$%+-_" or char.isalnum()
 
 
 def _is_amount(match: re.Match[str]) -> bool:

@@ -194,7 +194,7 @@ SAMPLES = (
         ContentType.DIFF,
         _DIFF,
         shell("git diff"),
-        ("diff --git a/src/part_0.py", "diff --git a/src/part_7.py", "+    new_0 = compute(2)"),
+        ("+++ b/src/part_0.py", "+++ b/src/part_7.py", "+    new_0 = compute(2)"),
     ),
     Sample(
         "table",

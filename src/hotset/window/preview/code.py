@@ -23,8 +23,6 @@ _CONSTANT = re.compile(
 )
 _OPEN_END = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
 _NEWS = 15.0  # more than any code outside the query, less than any in it
-_POINTED = Worth.ASKED + 12  # more than any code that only shares names with the query
-_ABOVE, _BELOW = 3, 8  # lines around one that a prompt pointed to
 _READ = 200  # characters of a line
 _UNIT_SHARE = 0.35  # a definition longer than this share of the room is shown by its parts
 _CHUNK = 700  # characters of a paragraph of code that is part of something longer
@@ -45,17 +43,16 @@ def read_code(body: Body, query: ToolQuery) -> Reading:
     spans.extend(
         odd_spans(body, {**odd_lines(lines), **dict.fromkeys(_fixed_values(lines), 1.0)}, _NEWS)
     )
-    spans.extend(_pointed_spans(body, query))
     if imports := _imports(lines):
         spans.append(body.span(0, imports, Worth.HEAD, least=_HEAD_LINES))
     spans.append(body.span(0, min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
     return Reading(spans, _label_definitions(body, list(flatten(blocks))))
 
 
-def skim_code(body: Body, query: ToolQuery) -> Reading:
-    """The reading of a very long file: its definitions, and the lines that a prompt pointed to."""
+def skim_code(body: Body, query: ToolQuery) -> Reading:  # noqa: ARG001 - read like `read`
+    """The reading of a very long file: its definitions."""
     label = _label_definitions(body, list(flatten(outline(body.lines))), only_outer=True)
-    return Reading(list(_pointed_spans(body, query)), label, label_share=_SKIMMED_LABELS)
+    return Reading([], label, label_share=_SKIMMED_LABELS)
 
 
 def _label_definitions(
@@ -73,16 +70,9 @@ def _label_definitions(
                 (block for block in held if not block.indent),
                 key=lambda block: block.head - block.end,
             )
-        return [f"{block.name} {body.first + block.head + 1}" for block in held]
+        return [f"{block.name} {body.first + block.head + 1 + body.shift}" for block in held]
 
     return label
-
-
-def _pointed_spans(body: Body, query: ToolQuery) -> Iterator[LineSpan]:
-    """The lines around those that a prompt pointed to by number, which is seldom exact."""
-    for index in query.pointed:
-        if body.first <= index < body.end:
-            yield LineSpan(max(body.first, index - _ABOVE), min(body.end, index + _BELOW), _POINTED)
 
 
 def _fixed_values(lines: Sequence[str]) -> Iterator[int]:

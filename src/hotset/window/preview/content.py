@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 
 from hotset.nouns.page import Kind
+from hotset.text.call_shape import path_of
 from hotset.text.stops import CALL
 from hotset.text.words import humps
+from hotset.window.line_numbers import own_numbers
 from hotset.window.preview.excerpt import LineSpan
 
 
@@ -53,7 +55,10 @@ class ContentOrigin:
     sought: frozenset[str] = frozenset()
     """Identifiers, paths and words of the latest prompt and of the text before the call."""
     pointed: tuple[int, ...] = ()
-    """Lines of the text that a prompt pointed to, from 0."""
+    """Lines of the text that a prompt or the call pointed to, from 0."""
+    shift: int = 0
+    """What is added to a line's place, from 1, to get its number in the file, if its numbers were
+    removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +78,6 @@ class Preview:
 _LONGEST_ARGUMENTS = 16 * 1024
 _LONGEST_COMMAND = 4 * 1024  # the beginning of a script is enough
 _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
-_PATH_KEYS = (
-    "file_path",
-    "path",
-    "filename",
-    "file",
-    "absolute_path",
-    "target_file",
-    "relative_workspace_path",
-    "notebook_path",
-)
 _PATH = re.compile(r"[\w./~@+-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,9}\b")
 _PROGRAM = re.compile(
     r"(?:^|[;&|\n(]|\bxargs\b|\bthen\b|\bdo\b)[ \t]*"
@@ -127,9 +122,9 @@ def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
     command = next(
         (value for key in _COMMAND_KEYS if (value := values.get(key))), "" if values else text
     )
-    named = [values[key] for key in _PATH_KEYS if values.get(key)]
+    path = path_of(origin.arguments)
     paths = (
-        *named,
+        *((path,) if path else ()),
         *(path for path in _PATH.findall(command[:_LONGEST_COMMAND]) if not path.startswith("-")),
     )
     spoken = [
@@ -214,6 +209,8 @@ class Body:
     """Index of the first line in the text."""
     lines: Sequence[str]
     """Without line numbers of a reader and terminal colours."""
+    shift: int = 0
+    """What is added to a line's place in the text, from 1, to get its number in its file."""
 
     @property
     def end(self) -> int:
@@ -225,7 +222,8 @@ class Body:
 
     def part(self, first: int, end: int) -> Body:
         """Some of the lines, very long ones cut."""
-        return Body(self.first + first, [line[:LONGEST_READ] for line in self.lines[first:end]])
+        lines = [line[:LONGEST_READ] for line in self.lines[first:end]]
+        return Body(self.first + first, lines, self.shift)
 
 
 _FRAME_LINES = 12  # no client's frame is longer, at either end
@@ -237,6 +235,7 @@ _HEADER = re.compile(
     r"lines|Exit code|Output|Stdout)\b"
     r"[^\n]{0,120}"
     r"|Warning: truncated output[^\n]{0,120}"
+    r"|\[File: [^\n]{1,300}\]|\(\d+ more lines? above\)"
 )
 _FOOTER = re.compile(
     r"</[\w-]{1,40}>"
@@ -244,6 +243,8 @@ _FOOTER = re.compile(
     r"|\[Showing lines [^\n]{0,120}"
     r"|\(?(?:End of file|File has more lines|Results are truncated)[^\n]{0,160}"
     r"|(?:Command exited|Process exited|Exit code)[^\n]{0,120}"
+    r"|\(\d+ more lines? below\)|\((?:Open file|Current directory): [^\n]{0,300}\)|bash-\$"
+    r"|File updated\. [^\n]{0,200}"
 )
 _REMINDER = re.compile(r"<system-reminder>")
 _NUMBER = re.compile(r" {0,8}(\d{1,7})(?:→|\t|\| ?|: |:(?=\s))")
@@ -252,12 +253,14 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _SAMPLE = 40
 
 
-def find_body(lines: Sequence[str]) -> Body:
-    """The content inside the frame."""
+def find_body(lines: Sequence[str], shift: int = 0) -> Body:
+    """The content inside the frame. `shift` is known if its line numbers were removed."""
     first = _frame_end(lines)
     end = _footer_start(lines, first)
     inner = _plain(lines[first:end])
-    return Body(first, _strip_numbers(inner) if _is_numbered(inner) else inner)
+    if (own := own_numbers(inner)) and own.shift is not None:
+        return Body(first, own.bare, own.shift - first)
+    return Body(first, _strip_numbers(inner) if _is_numbered(inner) else inner, shift)
 
 
 def _plain(lines: Sequence[str]) -> Sequence[str]:
@@ -265,7 +268,7 @@ def _plain(lines: Sequence[str]) -> Sequence[str]:
     return [_COLOUR.sub("", line) if _ESCAPE in line else line for line in lines]
 
 
-def line_number(line: str) -> int | None:
+def _line_number(line: str) -> int | None:
     """The number that a reader put before a line."""
     found = _NUMBER.match(line)
     return int(found[1]) if found else None
@@ -300,7 +303,7 @@ def _inside_reminder(lines: Sequence[str], low: int, index: int) -> bool:
 def _is_numbered(lines: Sequence[str]) -> bool:
     """True if the lines carry numbers that count up."""
     sample = [*lines[:_SAMPLE], *lines[-_SAMPLE:]] if len(lines) > 2 * _SAMPLE else lines
-    numbers = [found for found in map(line_number, sample) if found is not None]
+    numbers = [found for found in map(_line_number, sample) if found is not None]
     filled = sum(1 for line in sample if line.strip())
     rising = sum(1 for a, b in pairwise(numbers) if b > a)
     return len(numbers) >= 3 and len(numbers) >= 0.7 * filled and rising >= 0.8 * (len(numbers) - 1)

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 from hotset.window.names import coined_names, distinct_names, joined_within
@@ -96,9 +97,10 @@ _LOOKED_AT = 48 * 1024  # characters of gaps searched for names
 _DULL = re.compile(r"[\d.,:/-]+")
 
 
-def mark_lines(first: int, end: int) -> str:
-    """The mark of a gap between lines."""
-    return f"… line {first + 1} …" if end - first == 1 else f"… lines {first + 1}-{end} …"
+def mark_lines(first: int, end: int, shift: int = 0) -> str:
+    """The mark of a gap between lines; `shift` leads from a line's place to its number."""
+    low, high = max(1, first + 1 + shift), max(1, end + shift)
+    return f"… line {high} …" if low == high else f"… lines {low}-{high} …"
 
 
 def no_slice(first: int, end: int) -> str:  # noqa: ARG001 - a `Mark`
@@ -121,10 +123,16 @@ def room_above(room: int, preface: str, margin: int) -> int:
 
 
 def compose(
-    lines: Sequence[str], reading: Reading, room: int, mark: Mark = mark_lines, margin: int = 0
+    lines: Sequence[str],
+    reading: Reading,
+    room: int,
+    mark: Mark | None = None,
+    margin: int = 0,
+    shift: int = 0,
 ) -> Excerpt:
     """An excerpt of at most `room` characters. No mark is longer than `margin`."""
-    margin = (margin or len(mark_lines(len(lines), 2 * len(lines)))) + 1
+    mark = mark or partial(mark_lines, shift=shift)
+    margin = (margin or len(mark_lines(len(lines), 2 * len(lines), max(0, shift)))) + 1
     if room <= margin:
         return Excerpt("…"[: max(0, room)], ((0, len(lines)),), _size(lines))
     preface = _short(reading.preface, room // 4)
@@ -133,7 +141,7 @@ def compose(
         above += reading.above
     free = room - _size(above) - 1 if above else room
     widest = max(min(reading.widest, longest_line(room)), int(_FEW_LINES * free) // len(lines))
-    excerpt = _compose_lines(lines, replace(reading, widest=widest), free, mark, margin)
+    excerpt = _compose_lines(lines, replace(reading, widest=widest), free, mark, margin, shift)
     text = "\n".join([*above, excerpt.text])
     mentions = _mentions(
         lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS))
@@ -142,11 +150,13 @@ def compose(
 
 
 def _compose_lines(
-    lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int
+    lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int, shift: int
 ) -> Excerpt:
     longest = reading.widest
     fitted = [
-        line if len(line) <= longest else _fit(line, index, longest, reading.points)
+        line
+        if len(line) <= longest
+        else _fit(line, index + 1 + shift, longest, reading.points.get(index, ""))
         for index, line in enumerate(lines)
     ]
     sizes = [len(line) + 1 for line in fitted]
@@ -155,7 +165,8 @@ def _compose_lines(
     gaps = tuple(_gaps(taken))
     shown = {index: fitted[index] for index, chosen in enumerate(taken) if chosen}
     left = _size(lines) - sum(
-        len(line) + 1 - _added(line, lines[index], index) for index, line in shown.items()
+        len(line) + 1 - _added(line, lines[index], index + 1 + shift)
+        for index, line in shown.items()
     )
     used = sum(len(line) + 1 for line in shown.values())
     labels = _labels(
@@ -225,24 +236,23 @@ def _gaps(taken: bytearray) -> Iterator[tuple[int, int]]:
         first = taken.find(0, end)
 
 
-def _fit(line: str, index: int, longest: int, points: Mapping[int, str]) -> str:
+def _fit(line: str, number: int, longest: int, point: str) -> str:
     """The point of a line that is too long, or its two ends."""
-    mark = _cut_mark(line, index)
+    mark = _cut_mark(line, number)
     free = longest - len(mark) - 3
-    point = points.get(index, "")
     if 0 < len(point) <= free:
         return f"{mark}{point} …"
     tail = free // 4
     return f"{mark}{line[: free - tail]} … {line[len(line) - tail :]}"
 
 
-def _cut_mark(line: str, index: int) -> str:
-    return f"… line {index + 1} ({len(line):,} characters): "
+def _cut_mark(line: str, number: int) -> str:
+    return f"… line {number} ({len(line):,} characters): "
 
 
-def _added(shown: str, line: str, index: int) -> int:
+def _added(shown: str, line: str, number: int) -> int:
     """Characters of ours in a shown line."""
-    return 0 if shown is line else len(_cut_mark(line, index)) + 3
+    return 0 if shown is line else len(_cut_mark(line, number)) + 3
 
 
 def _labels(

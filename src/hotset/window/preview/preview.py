@@ -3,7 +3,7 @@ left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from hotset.window.pieces import lines_of, pieces_of
@@ -29,6 +29,8 @@ from hotset.window.preview.sniffer import content_type, sections
 _WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little
 _SLICE_LINES = 100  # about what one answer of `retrieve_context` can hold
 _SLICE_PIECES = 10  # the same for a long line
+_POINTED = Worth.HEAD + 8  # more than the beginning of a file, less than what went wrong in it
+_ABOVE, _BELOW = 3, 8  # lines around one that was pointed to
 _LOOKED_AT = 96 * 1024  # characters read closely; beyond, only errors and warnings are searched
 
 # types that may contain sections of other types
@@ -71,7 +73,7 @@ def preview(text: str, origin: ContentOrigin, room: int) -> Preview | None:
     if len(text) <= room:
         return None
     lines = lines_of(text)
-    inner = find_body(lines)
+    inner = find_body(lines, origin.shift)
     query = tool_query(origin, room)
     type_ = content_type(inner.lines, query)
     made = _preview_of_view(type_, lines, inner, query) or _preview_of_lines(
@@ -101,12 +103,27 @@ def _preview_of_lines(
         reading = _add_skimmed(
             reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
-    spans = [span for span in (*frame, *reading.spans) if span.first < span.end]
-    excerpt = compose(lines, replace(reading, spans=spans), query.room)
-    slice_ = _slice(excerpt.gaps, lines)
+    spans = [
+        span
+        for span in (*frame, *_pointed_spans(inner, query), *reading.spans)
+        if span.first < span.end
+    ]
+    excerpt = compose(lines, replace(reading, spans=spans), query.room, shift=inner.shift)
+    slice_ = _slice(excerpt.gaps, lines, inner.shift)
     return Preview(
         type_, excerpt.text, _left_out(excerpt, lines) + _piece_note(slice_, lines), slice_
     )
+
+
+def _pointed_spans(inner: Body, query: ToolQuery) -> Iterator[LineSpan]:
+    """The lines that a prompt or the call pointed to by number, and those around them: a number is
+    seldom exact."""
+    for index in query.pointed:
+        if inner.first <= index < inner.end:
+            yield LineSpan(index, index + 1, _POINTED + 1)
+            yield LineSpan(
+                max(inner.first, index - _ABOVE), min(inner.end, index + _BELOW), _POINTED
+            )
 
 
 def _near(inner: Body) -> list[Body]:
@@ -229,14 +246,15 @@ def _longest(lines: Sequence[str]) -> tuple[int, int]:
     return line + 1, pieces_of(lines[line])
 
 
-def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str]) -> str:
+def _slice(gaps: Sequence[tuple[int, int]], lines: Sequence[str], shift: int = 0) -> str:
     """The longest gap, or the beginning of a line longer than that, up to the size of one
     answer."""
     first, end = max(gaps, key=_length, default=(0, 0))
     line, pieces = _longest(lines)
     if pieces > 1 and len(lines[line - 1]) > sum(map(len, lines[first:end])):
         return f'lines="{line}.1-{line}.{min(pieces, _SLICE_PIECES)}"'
-    return f'lines="{first + 1}-{min(end or len(lines), first + _SLICE_LINES)}"'
+    last = min(end or len(lines), first + _SLICE_LINES)
+    return f'lines="{max(1, first + 1 + shift)}-{max(1, last + shift)}"'
 
 
 def _length(gap: tuple[int, int]) -> tuple[int, int]:

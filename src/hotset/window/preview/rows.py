@@ -23,6 +23,8 @@ _LONGEST_GROUP = 12  # most lines of one file shown together: a hit with its con
 _HITS_LABELS = 0.2  # which files have hits matters more than any single hit
 _WIDEST_HIT = 240
 _PER_GROUP = 3.0  # how much less each further hit of the same file is worth
+_CONTEXT_LESS = 40.0  # how much less a hit's context is worth than any hit
+_MATCH = re.compile(r"[^:\n]{0,240}?(?:^|:)\s{0,6}\d{1,7}:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,14 @@ def read_hits(body: Body, query: ToolQuery) -> Reading:
     files = _files(lines)
     groups = list(_groups(lines, files))
     scores = closeness(["\n".join(lines[group.first : group.end]) for group in groups], query)
-    spans = [
-        body.span(
-            group.first,
-            group.end,
-            Worth.ASKED - _PER_GROUP * min(group.rank, 12) + 12 * score,
-            least=1,
-        )
-        for group, score in zip(groups, scores, strict=True)
-    ]
+    spans: list[LineSpan] = []
+    for group, score in zip(groups, scores, strict=True):
+        worth = Worth.ASKED - _PER_GROUP * min(group.rank, 12) + 12 * score
+        hits = [at for at in range(group.first, group.end) if _is_match(lines[at])]
+        if 0 < len(hits) < group.end - group.first:  # the rest is context
+            spans.extend(body.span(at, at + 1, worth) for at in hits)
+            worth -= _CONTEXT_LESS
+        spans.append(body.span(group.first, group.end, worth, least=1))
     spans.extend(
         odd_spans(
             body,
@@ -59,6 +60,11 @@ def read_hits(body: Body, query: ToolQuery) -> Reading:
         )
     )
     return Reading(spans, _label_counts(body, files), label_share=_HITS_LABELS, widest=_WIDEST_HIT)
+
+
+def _is_match(line: str) -> bool:
+    """True for a hit, false for a line of its context."""
+    return _MATCH.match(line) is not None
 
 
 def _label_counts(body: Body, names: Sequence[str], unnamed: str = "") -> Label:
@@ -116,6 +122,8 @@ LONG_ENTRY = re.compile(r"[-dlcbps][rwxsStT-]{9}[.@+]?\s")
 BRANCH = re.compile(r"[\s│|]{0,200}[├└|`+]")
 _FLAGS = re.compile(r"(?:[-*+?!A-Z]{1,2}|\d{1,12})[ \t]+")
 """What a program puts before a name: the state of a file, its size, a mark."""
+_COUNTED = re.compile(r"(?: \(\d+ \w+\)|:\d+)$")
+"""What a search puts behind a file: how often it found something there."""
 _FOLDER = re.compile(r"(?P<folder>[^\n:]{1,400}):")
 _MACHINE_MADE = re.compile(
     r"(?:^|/)(?:\.git|node_modules|__pycache__|\.venv|dist|build|target|\.cache|vendor)/"
@@ -199,7 +207,7 @@ def _name(line: str) -> str:
         return ""
     bare = line.strip().rstrip(":")
     found = _FLAGS.match(bare)
-    return bare[found.end() :] if found else bare
+    return _COUNTED.sub("", bare[found.end() :] if found else bare)
 
 
 def _strangers(body: Body) -> Iterator[LineSpan]:
@@ -333,7 +341,8 @@ _HUNK = re.compile(r"@@")
 _STAT = re.compile(
     r" \S.{0,200}\| +\d+|\s*\d+ files? changed|commit [0-9a-f]{7,40}|Author: |Date: "
 )
-_CONTEXT = 15.0  # how much less a whole hunk is worth than its changes
+_CONTEXT = 25.0  # how much less a whole hunk is worth than its changes
+_PER_CHANGE = 3.0  # how much less each further change of the same file is worth
 _LONGEST_HUNK = 60  # lines; longer ones are offered in parts
 
 
@@ -344,17 +353,37 @@ class _Piece:
 
 
 def read_diff(body: Body, query: ToolQuery) -> Reading:
+    """Some changes of every file, each with the line that names the file; the rest of a header and
+    the lines around changes come last."""
     lines = body.lines
     heads, hunks, stats = _pieces(lines)
     scores = closeness(["\n".join(lines[hunk.first : hunk.end]) for hunk in hunks], query)
-    spans = [body.span(head.first, head.end, Worth.HEAD, least=1) for head in heads]
+    spans = [body.span(head.first, head.end, Worth.OUTLINE - _CONTEXT, least=1) for head in heads]
     spans.extend(body.span(at, at + 1, Worth.HEAD + 2) for at in stats)
     spans.extend(_odd_changes(body, heads))
+    ranks: Counter[int] = Counter()
     for hunk, score in zip(hunks, scores, strict=True):
-        worth = Worth.OUTLINE - 10 * hunk.first / len(lines) + 10 * score
+        head = bisect_right(heads, hunk.first, key=lambda piece: piece.first) - 1
+        worth = Worth.ASKED - 10 * hunk.first / len(lines) + 10 * score
         spans.append(body.span(hunk.first, hunk.end, worth - _CONTEXT, least=4))
-        spans.extend(body.span(first, end, worth) for first, end in _changes(lines, hunk))
+        for first, end in _changes(lines, hunk):
+            less = _PER_CHANGE * min(ranks[head], 4)
+            ranks[head] += 1
+            if head >= 0:
+                name = _naming_line(lines, heads[head])
+                spans.append(body.span(name, name + 1, worth - less + 0.5))
+            spans.append(body.span(first, end, worth - less, least=2))
     return Reading(spans, _label_changes(body))
+
+
+def _naming_line(lines: Sequence[str], head: _Piece) -> int:
+    """The line of a file's header that names it, the nearest to its changes."""
+    named = [
+        at
+        for at in range(head.first, head.end)
+        if (path := _path(lines[at])) and path != "/dev/null"
+    ]
+    return max(named, default=head.first)
 
 
 def _label_changes(body: Body) -> Label:
@@ -365,7 +394,7 @@ def _label_changes(body: Body) -> Label:
         added = sum(1 for line in lines if line.startswith("+") and not line.startswith("+++"))
         removed = sum(1 for line in lines if line.startswith("-") and not line.startswith("---"))
         files = dict.fromkeys(path for line in lines if (path := _path(line)))
-        return [f"+{added} -{removed}", *files]
+        return [*([f"+{added} -{removed}"] if added or removed else ()), *files]
 
     return label
 
@@ -382,7 +411,8 @@ def _odd_changes(body: Body, heads: Sequence[_Piece]) -> Iterator[LineSpan]:
         index, worth = changed[at], Worth.HEAD + 3 + oddity
         head = bisect_right(heads, index, key=lambda piece: piece.first) - 1
         if head >= 0:
-            yield body.span(heads[head].first, heads[head].first + 1, worth)
+            name = _naming_line(lines, heads[head])
+            yield body.span(name, name + 1, worth)
         yield body.span(index, index + 1, worth)
 
 
@@ -419,14 +449,14 @@ def _diff_runs(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _changes(lines: Sequence[str], hunk: _Piece) -> Iterator[tuple[int, int]]:
-    """Lines that change together, with one line of context."""
+    """Lines that change together."""
     first = -1
     for index in range(hunk.first, hunk.end + 1):
         changed = index < hunk.end and lines[index].startswith(("+", "-"))
         if changed and first < 0:
             first = index
         elif not changed and first >= 0:
-            yield max(hunk.first, first - 1), min(hunk.end, index + 1)
+            yield first, index
             first = -1
 
 

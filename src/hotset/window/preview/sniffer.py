@@ -181,7 +181,11 @@ def _are_hits(sample: Sequence[str]) -> bool:
     """True for search hits after or under their file names."""
     if _share(sample, _is_hit) > _MOST:
         return any(":" in line for line in sample)
-    return _share(sample, UNDER_HEADING.match) > _MOST and any(map(HEADING.fullmatch, sample))
+    if _share(sample, UNDER_HEADING.match) <= _MOST:
+        return False
+    # Of one file, whose name is not printed: hits among the lines around them.
+    marks = {found[0][-1] for line in sample if (found := UNDER_HEADING.match(line))}
+    return any(map(HEADING.fullmatch, sample)) or ("--" in sample and marks == {":", "-"})
 
 
 def _is_hit(line: str) -> bool:

@@ -23,6 +23,8 @@ _NONE = re.compile(
     rf"{_BAD}\b|\b{_BAD}(?:\(s\))?\s*[:=]\s*0\b(?![.\d])"
 )
 """Reports of no trouble that use its words."""
+_NOTHING_RUN = re.compile(r"no tests to run|no test files|no tests? found in|\bno tests ran\b")
+"""Said of every package without tests: neither a pass nor a reason to worry."""
 # Every match of the patterns above contains one of these: checking them first is ten times as fast.
 _SIGNS = (
     *(
@@ -302,6 +304,8 @@ def _indent(line: str) -> int:
 
 
 def _alarm(line: str) -> float:
+    if "no test" in line and _NOTHING_RUN.search(line) and "error" not in line:
+        return 0.0
     text = _NONE.sub("", line)
     if _TROUBLE.search(text):
         return Worth.FAILURE

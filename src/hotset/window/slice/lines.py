@@ -6,13 +6,13 @@ continue where it ended. Lines and pieces are counted together as units, named `
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from hotset.nouns.retrieval import Pieces, Span
+from hotset.window.line_numbers import Numbering, own_numbers
 from hotset.window.pieces import LONG, PIECE, lines_of, pieces_of
 from hotset.window.slice.fit import (
     MOST_CHARS,
@@ -60,16 +60,18 @@ class Text:
     def resolve_lines(self, first: int, last: int) -> Span | None:
         """The lines that these numbers refer to.
 
-        Numbers count lines, as the marks of an excerpt do. If a text carries its own numbers, they
-        may be meant instead: both are shown if they are a few lines apart (a heading above a file),
-        and its own if nothing else matches.
+        Numbers are the text's own if it carries one count of them, as in the marks of its excerpt;
+        otherwise they count lines. Both are shown if they are a few lines apart (a heading above a
+        file).
         """
         counted = (first, min(last, len(self))) if first <= len(self) else None
         own = self.own.places(first, last) if self.own else None
         if counted is None or own is None:
             return counted or own
         near = abs(counted[0] - own[0]) <= _HEADING
-        return (min(counted[0], own[0]), max(counted[1], own[1])) if near else counted
+        if near:
+            return min(counted[0], own[0]), max(counted[1], own[1])
+        return counted if self.own is None or self.own.shift is None else own
 
 
 def from_the_start(text: str, room: int, count: Count) -> Cut:
@@ -368,50 +370,3 @@ class Units:
 
 def span_name(first: object, last: object) -> str:
     return f"{first}-{last}" if first != last else f"{first}"
-
-
-_STYLES = (
-    re.compile(r"\s{0,8}(\d{1,7})\t"),  # cat -n
-    re.compile(r"\s{0,8}(\d{1,7})→"),
-    re.compile(r"\s{0,8}L?(\d{1,7}): ?"),
-    re.compile(r"\s{0,8}(\d{1,7}) ?[|│] ?"),
-)
-_STYLE_SAMPLE = 60  # lines examined for the style
-_NUMBERED_SHARE = 0.8  # of them must match: a heading above and a remark below have no number
-
-
-class Numbering:
-    """The line numbers that a text carries, and its lines without them."""
-
-    def __init__(self, lines: Sequence[str], style: re.Pattern[str]) -> None:
-        self.numbers: list[int | None] = []
-        self.bare: list[str] = []
-        for line in lines:
-            found = style.match(line)
-            self.numbers.append(int(found[1]) if found else None)
-            self.bare.append(line[found.end() :] if found else line)
-
-    def places(self, first: int, last: int) -> tuple[int, int] | None:
-        """The lines, from 1, that carry the numbers `first` to `last`; None if there are none."""
-        inside = [
-            at
-            for at, number in enumerate(self.numbers, 1)
-            if number is not None and first <= number <= last
-        ]
-        return (inside[0], inside[-1]) if inside else None
-
-
-def own_numbers(lines: Sequence[str]) -> Numbering | None:
-    """The numbering of a text whose lines mostly carry consecutive numbers; None for other
-    texts."""
-    head = [line for line in lines[:_STYLE_SAMPLE] if line.strip()]
-    for style in _STYLES:
-        found = [int(match[1]) for match in map(style.match, head) if match]
-        steps = sum(after == before + 1 for before, after in pairwise(found))
-        if (
-            len(found) >= 2
-            and len(found) >= _NUMBERED_SHARE * len(head) - 2
-            and steps >= _NUMBERED_SHARE * (len(found) - 1)
-        ):
-            return Numbering(lines, style)
-    return None
