@@ -150,11 +150,11 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
 
     assert text.split("\n")[1:] == [
         "- it was fine",
-        "Done there, by reply number:",
+        "Done there, by turn:",
         "3. looked",
     ]
     assert reference(stub).startswith(
-        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 1970-01-01 "
+        f"[CTX-REF:conversation | turns 3-4 ({stub.tokens:,} tokens) @ 1970-01-01 "
         f"00:01 | Topics: src/steps.py"
     )
     assert f'retrieve_context(id="{stub.id}")' in text
@@ -170,7 +170,7 @@ def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
     told = reference(stub)
 
     form = (
-        r"\[CTX-REF:conversation \| turn 3, 1 turn \([\d,]+ tokens\) @ (.+?) \| (.+) \| "
+        r"\[CTX-REF:conversation \| turn 3 \([\d,]+ tokens\) @ (.+?) \| (.+) \| "
         r"retrieve_context\(id=\"(\w+)\"\)\]"
     )
     found = re.fullmatch(form, told)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
@@ -177,11 +178,16 @@ def _shrink(
     return saved
 
 
+def _turn(weighed: WeighedConversation, step: Step, moment: Moment) -> int:
+    """The turn of a step's reply; the number of the step if no store numbers turns."""
+    return moment.turn_of(weighed.lines[step.first].chain) or step.number
+
+
 @dataclass(frozen=True, slots=True)
 class _Page:
     """A result at its place, with its tokens as shown."""
 
-    step: int
+    turn: Callable[[Moment], int]
     spot: Spot
     line: Line
     tokens: int
@@ -189,7 +195,7 @@ class _Page:
     @classmethod
     def of(cls, weighed: WeighedConversation, step: Step, spot: Spot, tokens: int) -> _Page:
         return cls(
-            step.number,
+            partial(_turn, weighed, step),
             spot,
             next(line for line in weighed.inside(step) if line.chain == spot.chain),
             tokens,
@@ -220,9 +226,8 @@ def _collapse(
     lines = weighed.lines[first.first : last.last + 1]
     # Equal reasoning items share one chain.
     spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))
-    stub = stub_of(
-        spots, lines, (first.number, last.number), "conversation", forms=knobs.forms, moment=moment
-    )
+    turns = _turn(weighed, first, moment), _turn(weighed, last, moment)
+    stub = stub_of(spots, lines, turns, "conversation", forms=knobs.forms, moment=moment)
     before = sum(map(weighed.of, run))
     summary = summaries_within(
         moment.summaries,
@@ -230,7 +235,8 @@ def _collapse(
         last.number,
         int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
     )
-    log = log_entries(((step.number, weighed.inside(step)) for step in run), knobs, moment.check)
+    numbered = ((_turn(weighed, step, moment), weighed.inside(step)) for step in run)
+    log = log_entries(numbered, knobs, moment.check)
     for stub_text in (stretch_text(stub, log, summary), reference(stub)):
         text = stub_text.encode("utf-8", "replace")
         tokens = moment.count(text) + lines[0].extra
@@ -252,10 +258,11 @@ def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) 
     assert departure.cause is not None
     piece = page.line.pieces[page.spot.position]
     alone = Line(page.line.chain, page.line.role, (piece,))
+    turn = page.turn(moment)
     stub = stub_of(
         [page.spot],
         [alone],
-        (page.step, page.step),
+        (turn, turn),
         str(piece.kind),
         forms=knobs.forms,
         moment=moment,
@@ -281,7 +288,7 @@ _LOOKED_AT = 600  # characters of a line that may report an error
 _ENTITIES_ROOM = 80  # characters of names in a reference beside its topics
 _HINTS_ROOM = 60
 _FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be named after errors
-_HEADING = "Done there, by reply number:"
+_HEADING = "Done there, by turn:"
 _NAMED = "Names there:"
 _NAMED_BEFORE = "Names that came up there:"
 """The same in logs of earlier versions."""
@@ -317,9 +324,8 @@ def stub_of(
 def reference(stub: Stub) -> str:
     """The stub's one line for the model. Hints and entities already in the topics are omitted."""
     first, last = stub.turns
-    count = last - first + 1
     when = f" @ {datetime.fromtimestamp(stub.time, UTC):%Y-%m-%d %H:%M}" if stub.time else ""
-    turns = f"turns {first}-{last}" if count > 1 else f"turn {first}"
+    turns = f"turns {first}-{last}" if last > first else f"turn {first}"
     hints = words_within(_not_in(stub.hints, stub.topics), _HINTS_ROOM)
     entities = words_within(_not_in(stub.entities, (*stub.topics, *hints)), _ENTITIES_ROOM)
     about = "".join(
@@ -328,8 +334,7 @@ def reference(stub: Stub) -> str:
         if listed
     )
     return (
-        f"[CTX-REF:{stub.kind} | {turns}, {count} {'turns' if count > 1 else 'turn'} "
-        f"({stub.tokens:,} tokens){when}{about}"
+        f"[CTX-REF:{stub.kind} | {turns} ({stub.tokens:,} tokens){when}{about}"
         f' | retrieve_context(id="{stub.id}")]'
     )
 

@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 
 from hotset.index.port import Index
 from hotset.nouns.message import Image
-from hotset.nouns.page import Kind, Page, PageId, SessionId, including
+from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId, including
 from hotset.nouns.retrieval import (
     END,
     Lines,
@@ -441,14 +441,31 @@ def _messages(call: Range, store: Store, here: Place) -> list[list[Page]]:
     if here.session is None:
         raise NothingFound(NOT_KEPT_YET)
     chains = frozenset(here.chains or (node.chain for node in line_nodes(store, here)))
-    kept = store.pages(Where(session=here.session, turns=(call.first, min(call.last, END))))
-    pages = [page for page in kept if page.chain in chains and page.kind is not Kind.SYSTEM]
+    pages = list(_pages_of_turns(call, store, here.session, chains))
     if not pages:
         last = max((turn.number for turn in store.turns(here.session)), default=0)
         raise NothingFound(
             f"no messages in turns {call.first}-{call.last}; this conversation has turns 1-{last}"
         )
     return [list(message) for _, message in groupby(pages, lambda page: page.chain)]
+
+
+def _pages_of_turns(
+    call: Range, store: Store, session: SessionId, chains: frozenset[Chain]
+) -> Iterator[Page]:
+    """The pages of these turns, and the results of their calls, which arrived with a later one."""
+    waiting: set[str] = set()
+    for page in store.pages(Where(session=session, turns=(call.first, END))):
+        if page.chain not in chains or page.kind is Kind.SYSTEM:
+            continue
+        if page.kind.family is Kind.TOOL_CALL and page.turn <= call.last:
+            waiting.add(page.call)
+        if page.turn <= call.last or page.call in waiting:
+            yield page
+        elif not waiting:
+            return
+        if page.kind.family is not Kind.TOOL_CALL:
+            waiting.discard(page.call)
 
 
 def _write_messages(

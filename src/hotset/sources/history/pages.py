@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import blake2b
 
 from hotset.dialects.parts import size_of
@@ -121,6 +122,37 @@ def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:
     """Pages that the model could have seen: a rewound past is not its past. A page without a
     message belongs to its whole session."""
     return (page for page in pages if not chains or page.chain in chains or page.chain == ROOT)
+
+
+class LineTurns:
+    """The turns with which the messages of a line arrived, as the store numbers them; read when
+    first needed."""
+
+    def __init__(self, store: Store, chains: Sequence[Chain]) -> None:
+        self._store = store
+        self._chains = chains
+
+    def of(self, chain: Chain) -> int:
+        """The turn of a message of this line. What is not kept yet will be part of the next turn
+        of its session."""
+        if self._session is None:
+            return 1
+        where = Where(session=self._session, chain=chain, limit=1)
+        page = next(self._store.pages(where), None)
+        return page.turn if page is not None else self._next
+
+    @cached_property
+    def _session(self) -> SessionId | None:
+        """The session with the deepest message of the line, the latest if there are several."""
+        for chain in reversed(self._chains):
+            if pages := list(self._store.pages(Where(chain=chain))):
+                return pages[-1].session
+        return None
+
+    @cached_property
+    def _next(self) -> int:
+        assert self._session is not None
+        return 1 + max((turn.number for turn in self._store.turns(self._session)), default=0)
 
 
 def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
