@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hotset.nouns.knobs import HistoryKnobs
 from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
-from hotset.nouns.window import Spot
+from hotset.nouns.window import Shown, Spot
 
 Span = tuple[int, int]
 """First and last, both included, from 1."""
@@ -125,6 +126,8 @@ class Place:
     chains: tuple[Chain, ...] = ()
     """The line's messages in order, asides included; empty means the session's latest line."""
     knobs: HistoryKnobs = field(default_factory=HistoryKnobs)
+    shown: Mapping[Spot, Shown] = field(default_factory=dict)
+    """Pages of the line that are not in the window in full; see `PageTable.shown`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from hotset.nouns.retrieval import (
 )
 from hotset.nouns.turn import Event
 from hotset.sources.history.answers import (
+    answer_question,
     cut_text,
     fit_answer,
     search_pages,
@@ -66,6 +67,8 @@ def answer(
         match call:
             case Retrieve() if (text := _own_text(call.id, readers, store)) is not None:
                 made = cut_text(text.heading, text.text, call.how, call.max_tokens, count)
+            case Retrieve(id="", iteration=None, tool="") if call.topic:
+                made = answer_question(call, store, here, deadline, index, count=count)
             case Retrieve():
                 choice = look_up(call, store, here, deadline, index)
                 images = (

@@ -36,7 +36,10 @@ from hotset.sources.history.page_search import (
     PageHits,
     find_latest,
     look_through,
+    nearest_pages,
+    question_pages,
 )
+from hotset.sources.history.passages import Passage, find_passages, work_of
 from hotset.sources.history.pages import (
     PageText,
     current_prompt,
@@ -64,6 +67,9 @@ _BEHIND = "shown below"
 _MOST_PAGES = 20_000
 _LISTING_SHARE = 0.3  # of the time, for the list of pages
 _AROUND_PIECES = 3  # of a very long line
+_SHORT_LINE = 6  # characters: a shorter line does not show that a passage is a repetition
+_SEEN_SHARE = 0.7  # of a passage's lines: then it says nothing new
+_MOST_MISSES = 20  # passages that do not fit, before the search for one that does ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,75 @@ def _promising(parts: Sequence[_ShownPage], how: Slice) -> list[int]:
         "\n".join(parts[number].content.text for number in texts), starts, terms(how.words)
     )
     return [texts[block] for _, block in best] or texts[:1]
+
+
+def answer_question(
+    call: Retrieve,
+    store: Store,
+    here: Place,
+    deadline: Deadline,
+    index: Index | None,
+    *,
+    count: Count,
+) -> AnswerParts:
+    """The passages that answer a question, as many as fit, page by page."""
+    pages = question_pages(store, here)
+    near = nearest_pages(call.topic, store, here, deadline.share(INDEX_SHARE), index)
+    line = [page for page in store.pages(Where(session=here.session)) if page.chain in here.chains]
+    work = work_of(line, store)
+    found, missed = find_passages(call.topic, pages, work, store, deadline, near)
+    if not found:
+        raise NothingFound(
+            "nothing earlier shares a word with the topic; try other words, or "
+            'search_history(session="all")'
+        )
+    head = f"[hotset: passages of this conversation, the most promising first; {_DATA}]"
+    chosen = _fill(found, _room(call.max_tokens, head, count), store, here, count)
+    body = "\n".join(
+        f"{heading}\n" + "\n".join(_passage_texts(passages)) for heading, passages in chosen
+    )
+    note = f"timeout: {missed:,} of {len(pages):,} pages not searched" if missed else ""
+    shown = [passages[0].page for _, passages in chosen]
+    return AnswerParts(head, body, note, shown, whole=not note)
+
+
+def _fill(
+    found: Sequence[Passage], room: int, store: Store, here: Place, count: Count
+) -> list[tuple[str, list[Passage]]]:
+    """The best passages that fit, grouped by their page; a passage whose lines are there already
+    is left out."""
+    chosen: dict[PageId, tuple[str, list[Passage]]] = {}
+    seen: set[str] = set()
+    misses = 0
+    for each in found:
+        lines = {bare for line in each.text.split("\n") if len(bare := line.strip()) > _SHORT_LINE}
+        if lines and len(lines & seen) > _SEEN_SHARE * len(lines):
+            continue
+        heading = "" if each.page.id in chosen else _heading(store, each.page, here)
+        cost = _size(f"{heading}\n{each.text}\n", count) + 4
+        if cost > room:
+            misses += 1
+            if misses > _MOST_MISSES:
+                break
+            continue
+        room -= cost
+        seen |= lines
+        chosen.setdefault(each.page.id, (heading, []))[1].append(each)
+    return list(chosen.values())
+
+
+def _heading(store: Store, page: Page, here: Place) -> str:
+    return f"--- {origin(store, page, here.session)} ({page.id}) ---"
+
+
+def _passage_texts(passages: Sequence[Passage]) -> Iterator[str]:
+    """The passages of a page in its order, with a mark where lines are left out."""
+    last = 0
+    for each in sorted(passages, key=lambda each: each.lines):
+        if each.lines[0] > last + 1:
+            yield f"[lines {each.lines[0]}-{each.lines[1]}]"
+        yield each.text
+        last = each.lines[1]
 
 
 # search_history

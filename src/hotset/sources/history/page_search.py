@@ -23,6 +23,7 @@ from hotset.sources.history.pages import (
     current_prompt,
     follow,
     followed,
+    is_resident,
     line_nodes,
     on_line,
     page_text,
@@ -547,6 +548,30 @@ def _by_index(
         how = Lines((best.lines,)) if best.lines[0] else Whole()
         return PageChoice((best.page,), _also(found.best[1:]), how)
     return _choose(by_words, found.best, here, lambda page: (page.turn, page.time, page.position))
+
+
+def question_pages(store: Store, here: Place) -> list[Page]:
+    """The pages of this line that can answer a question: not those that the window holds in
+    full."""
+    pages = [
+        page
+        for page in _line_pages(store, here)
+        if page.kind is not Kind.IMAGE and not is_ours(page)
+    ]
+    if not pages:
+        raise NothingFound(NOT_KEPT_YET)
+    return [page for page in pages if not is_resident(page, here)] or pages
+
+
+def nearest_pages(
+    topic: str, store: Store, here: Place, deadline: Deadline, index: Index | None
+) -> dict[PageId, float]:
+    """The pages that the index finds, the best with 1; none if it cannot answer."""
+    if index is None or here.session is None:
+        return {}
+    query = Query(topic, Filter(sessions=frozenset({here.session})), _FOUND)
+    found = find_latest(query, store, index, deadline)
+    return {each.page.id: each.score for each in found.best} if found else {}
 
 
 def _by_topic(

@@ -18,6 +18,7 @@ from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, Ses
 from hotset.nouns.retrieval import Place
 from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.nouns.turn import Node
+from hotset.nouns.window import WHOLE, Spot
 from hotset.sealing import seal
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
@@ -153,6 +154,18 @@ class LineTurns:
     def _next(self) -> int:
         assert self._session is not None
         return 1 + max((turn.number for turn in self._store.turns(self._session)), default=0)
+
+
+def is_resident(page: Page, here: Place) -> bool:
+    """True if the window holds this page in full: every prompt, and what has neither left nor been
+    shortened."""
+    if page.chain not in here.chains:
+        return False
+    if page.kind is Kind.PROMPT:
+        return True
+    return bool(here.shown) and not (
+        Spot(page.chain, WHOLE) in here.shown or Spot(page.chain, page.position) in here.shown
+    )
 
 
 def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
