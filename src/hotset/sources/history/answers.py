@@ -12,6 +12,7 @@ from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId, including
 from hotset.nouns.retrieval import (
     END,
+    JsonPath,
     Lines,
     Pieces,
     Place,
@@ -43,6 +44,7 @@ from hotset.sources.history.passages import Passage, find_passages, work_of
 from hotset.sources.history.pages import (
     PageText,
     current_prompt,
+    is_resident,
     line_nodes,
     moment,
     origin,
@@ -139,6 +141,8 @@ def show_pages(
     shown = [
         _ShownPage.of(store, page, here, _BEHIND if page.id in images else "") for page in pages
     ]
+    if isinstance(how, JsonPath):  # the arguments of a call as they are
+        shown = [replace(each, content=_as_it_is(store, each)) for each in shown]
     if len(pages) == 1:
         content = shown[0].content
         head = f"[hotset: retrieved from {shown[0].origin} ({pages[0].id}); {_DATA}]"
@@ -180,6 +184,12 @@ class _ShownPage:
     def written(self) -> str:
         text = self.content.text
         return f"{self.heading}\n{text}" + ("" if text.endswith("\n") else "\n")
+
+
+def _as_it_is(store: Store, shown: _ShownPage) -> PageText:
+    if not shown.content.own:
+        return shown.content
+    return PageText(store.content(shown.page.digest).decode("utf-8", "replace"), own=True)
 
 
 def _show_together(
@@ -248,18 +258,17 @@ def answer_question(
     index: Index | None,
     *,
     count: Count,
-) -> AnswerParts:
-    """The passages that answer a question, as many as fit, page by page."""
+) -> AnswerParts | None:
+    """The passages that answer a question, as many as fit, page by page; None if nothing shares a
+    word with it."""
+    here = replace(here, chains=here.chains or tuple(each.chain for each in line_nodes(store, here)))
     pages = question_pages(store, here)
     near = nearest_pages(call.topic, store, here, deadline.share(INDEX_SHARE), index)
     line = [page for page in store.pages(Where(session=here.session)) if page.chain in here.chains]
     work = work_of(line, store)
     found, missed = find_passages(call.topic, pages, work, store, deadline, near)
     if not found:
-        raise NothingFound(
-            "nothing earlier shares a word with the topic; try other words, or "
-            'search_history(session="all")'
-        )
+        return None
     head = f"[hotset: passages of this conversation, the most promising first; {_DATA}]"
     chosen = _fill(found, _room(call.max_tokens, head, count), store, here, count)
     body = "\n".join(
@@ -357,7 +366,13 @@ def _by_index(
     )
     prompt = current_prompt(store, here)
     query = Query(call.query, only, here.knobs.results)
-    found = find_latest(query, store, index, deadline, lambda page: page.id not in prompt)
+    found = find_latest(
+        query,
+        store,
+        index,
+        deadline,
+        lambda page: page.id not in prompt and not is_resident(page, here),
+    )
     if found is None or not found.best:
         return None
     return (
@@ -373,7 +388,7 @@ def _through_the_store(
     sessions = _sessions(call.session, store, here)
     prompt = current_prompt(store, here)
     listed = _pages_to_search(call.kind, sessions, store, deadline.share(_LISTING_SHARE))
-    pages = [page for page in listed if page.id not in prompt]
+    pages = [page for page in listed if page.id not in prompt and not is_resident(page, here)]
     found: PageHits = look_through(call.query, pages, store, deadline)
     note = f"timeout: {found.missed:,} of {len(pages):,} pages not searched" if found.missed else ""
     if not found.best:

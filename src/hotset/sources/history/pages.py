@@ -22,6 +22,7 @@ from hotset.nouns.window import WHOLE, Spot
 from hotset.sealing import seal
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
+from hotset.window.arguments import written_text
 from hotset.window.page_text import (
     MOST_ARGUMENTS,
     TextStretch,
@@ -64,7 +65,8 @@ def page_text(store: Store, page: Page, image: str = "") -> PageText:
         begins = content[:_HEX_BYTES].hex(" ")
         what = f"{safe_line(page.media)}, {len(content):,} bytes of binary data: {begins}"
         return PageText(f"({what})", own=False)
-    return PageText(content.decode("utf-8", "replace"), own=True)
+    written = written_text(content) if page.kind.family is Kind.TOOL_CALL else ""
+    return PageText(written or content.decode("utf-8", "replace"), own=True)
 
 
 def origin(store: Store, page: Page, here: SessionId | None) -> str:
@@ -178,7 +180,7 @@ def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
     return frozenset(page.id for page in prompts if page.chain == prompts[-1].chain)
 
 
-WATERMARK = "pages-1"
+WATERMARK = "pages-2"
 """With another number everything is indexed again: change it with how pages are read or cut."""
 
 _AT_ONCE = 64  # pages a commit

@@ -26,13 +26,14 @@ _MOST_BYTES = 24 << 20  # of pages read for one question
 _LOOKED_AT = 1 << 20  # characters of one page
 _PAGE_SHARE = 0.3  # of the score, by the whole page: a file is found by what its other parts say
 _NAME_SHARE = 0.6  # of a word's weight, where the call that brought the page has it
-_BESIDE_SHARE = 0.4  # of the score of the stretch beside it
-_PHRASE_BONUS = 0.5
-_INDEX_SHARE = 0.3
-_AT_WORK = 1.5  # for a file that the latest calls name, in the weight of a rare word
+_BESIDE_SHARE = 0.25  # of the score of the stretch beside it
+_PHRASE_BONUS = 0.5  # for each quoted text that stands in it
+_INDEX_SHARE = 0.1  # more for the page that the index finds first
+_AT_WORK = 0.8  # for a file that the latest calls name, in the weight of a rare word
 _LATEST_CALLS = 6
 _LATEST_WORDS, _LATEST_WEIGHT = 16, 0.25
 _CALL_SHARE = 0.5  # of a call's score: what it brought says more than what it was asked
+_PROSE_SHARE = 1.2  # of what the model said: it says why
 _CALLED_READ = 400  # characters of a call that stand for what it brought
 
 
@@ -142,7 +143,7 @@ def _read(
 
 
 _GUTTER = re.compile(r"^ *(\d+)(?:→|\t|\| ?)", re.MULTILINE)
-_PIECE = 480  # characters of a passage: several places are worth more than one long stretch
+_PIECE = 300  # characters of a passage: several places are worth more than one long stretch
 
 
 def _without_gutter(text: str) -> tuple[str, int]:
@@ -194,10 +195,16 @@ def _score(
         in_page = sum(
             weight for weight, here in zip(rare[: len(asked)], counts, strict=False) if here
         )
+        if not in_name and not in_page:
+            continue
         at_work = max((work.files.get(name, 0.0) for name in _files(each.name)), default=0.0)
         whole = _NAME_SHARE * in_name + _PAGE_SHARE * in_page + _AT_WORK * unit * at_work
         share = (1 + _INDEX_SHARE * near.get(each.page.id, 0.0)) * (
-            _CALL_SHARE if each.page.kind.family is Kind.TOOL_CALL else 1.0
+            _CALL_SHARE
+            if each.page.kind.family is Kind.TOOL_CALL
+            else _PROSE_SHARE
+            if each.page.kind is Kind.RESPONSE
+            else 1.0
         )
         own = [
             _stretch_score(place, len(part.text) / mean, rare, counts)
