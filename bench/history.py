@@ -31,7 +31,7 @@ from pathlib import Path
 from bench.results import quantile, tell
 from hotset.index import open_index
 from hotset.nouns.link import link
-from hotset.nouns.message import Part
+from hotset.nouns.message import Message, Part
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.retrieval import Place, Retrieve
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot
@@ -45,6 +45,7 @@ from hotset.replay.formats import read
 from hotset.runtime.retrieval import answer
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk, message
+from hotset.window.arguments import spoken
 
 HERE = Path(__file__).parent
 DATA = (
@@ -152,7 +153,8 @@ def ask(
 ) -> Iterator[AnsweredQuestion]:
     store = RamStore()
     talk = StoreTalk(store, key="bench")
-    starts = [at for at in conversation.calls]
+    starts = conversation.calls
+    asked = None
     for begin, end in pairwise([0, *starts, len(conversation.lines)]):
         new = [_message(line) for line in conversation.lines[begin:end]]
         if begin in starts:
@@ -196,7 +198,7 @@ def _departed(left: Sequence[Chain], lines: Sequence[Line]) -> dict[Spot, Shown]
     }
 
 
-def _message(line: Line):  # noqa: ANN202 - a message of the testing package
+def _message(line: Line) -> Message:
     parts = (
         Part(piece.kind, piece.content, piece.media, piece.tool, piece.call)
         for piece in line.pieces
@@ -205,8 +207,6 @@ def _message(line: Line):  # noqa: ANN202 - a message of the testing package
 
 
 def _texts(line: Line) -> Iterator[str]:
-    from hotset.window.arguments import spoken
-
     for piece in line.pieces:
         if piece.kind.family is Kind.TOOL_CALL:
             yield spoken(piece.content)

@@ -91,6 +91,8 @@ class Retrieve:
     topic: str = ""
     how: Slice = field(default_factory=Whole)
     max_tokens: int = MAX_TOKENS
+    more: tuple[str, ...] = ()
+    """Further ids."""
 
 
 @dataclass(frozen=True, slots=True)

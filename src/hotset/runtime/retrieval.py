@@ -68,7 +68,7 @@ def answer(
             case Retrieve() if (text := _own_text(call.id, readers, store)) is not None:
                 made = cut_text(text.heading, text.text, call.how, call.max_tokens, count)
             case Retrieve(id="", iteration=None, tool="") if (
-                passages := answer_question(call, store, here, deadline, index, count=count)
+                passages := answer_question(call, store, here, deadline, count=count)
             ) is not None:
                 made = passages
             case Retrieve():

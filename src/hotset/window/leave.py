@@ -4,6 +4,7 @@ A stub holds what left, when, its topics, what was done, and the call that bring
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from hotset.window.names import coined_names, distinct_names, words_within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
 from hotset.window.step_sizes import Step, WeighedConversation
-from hotset.window.summary import summaries_within
+from hotset.window.summary import headline, summaries_within
 
 _CHARS_PER_TOKEN = 4
 
@@ -227,7 +228,8 @@ def _collapse(
     # Equal reasoning items share one chain.
     spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))
     turns = _turn(weighed, first, moment), _turn(weighed, last, moment)
-    stub = stub_of(spots, lines, turns, "conversation", forms=knobs.forms, moment=moment)
+    beside = (*weighed.lines[: first.first], *weighed.lines[last.last + 1 :])
+    stub = stub_of(spots, lines, turns, beside, forms=knobs.forms, moment=moment)
     before = sum(map(weighed.of, run))
     summary = summaries_within(
         moment.summaries,
@@ -263,7 +265,7 @@ def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) 
         [page.spot],
         [alone],
         (turn, turn),
-        str(piece.kind),
+        (),
         forms=knobs.forms,
         moment=moment,
     )
@@ -287,6 +289,16 @@ _A_LIST = 2
 _LOOKED_AT = 600  # characters of a line that may report an error
 _ENTITIES_ROOM = 80  # characters of names in a reference beside its topics
 _HINTS_ROOM = 60
+_SUMMARY_ROOM = 100
+_MARKS = re.compile(r"[\[\]|]")  # they separate the parts of a reference
+_RARITY_NAMES = 32  # of the commonest names are compared with the rest of the conversation
+_RARITY_READ = 2000  # bytes of each page there
+_TOPIC = re.compile(
+    r".*[A-Za-z0-9]_[A-Za-z0-9].*|.*[a-z][A-Z].*|(?:.*/)?[\w@-]+(?:\.[\w@-]+)*\.[A-Za-z]\w{0,7}"
+    r"|/.*/.*|.*/.*/.*|#[0-9a-fA-F]{6}"
+)
+"""An identifier or a path; `and/or`, `e.g` and `3.11` are none."""
+_ABBREVIATION = re.compile(r"(?:[A-Za-z]{1,2}\.)+[A-Za-z]{0,2}")
 _FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be named after errors
 _HEADING = "Done there, by turn:"
 _NAMED = "Names there:"
@@ -300,17 +312,17 @@ def stub_of(
     spots: Sequence[Spot],
     lines: Sequence[Line],
     turns: tuple[int, int],
-    kind: str,
+    beside: Sequence[Line],
     *,
     forms: FormKnobs,
     moment: Moment,
 ) -> Stub:
-    """The stub for lines that leave together."""
-    paths, others, called = _commonest(lines, moment.check)
+    """The stub for lines that leave together; `beside` are the other lines of the conversation."""
+    paths, others, called = _commonest(lines, beside, moment.check)
     topics = (paths + others)[: forms.topics]
     return Stub(
         id=_id(spots),
-        kind=kind,
+        kind=_kind(lines),
         spots=tuple(spots),
         turns=turns,
         tokens=sum(line.whole for line in lines),
@@ -318,7 +330,43 @@ def stub_of(
         topics=tuple(topics),
         entities=tuple((paths + others)[: forms.entities]),
         hints=tuple([name for name in called if name not in topics][: forms.hints]),
+        summary=_summary(lines),
     )
+
+
+_KINDS = {
+    Kind.RESPONSE: "conversation",
+    Kind.WEB_FETCH: "research",
+    Kind.PAPER: "research",
+    Kind.FINDING: "research",
+    Kind.FILE: "code_analysis",
+    Kind.PLAN: "plan_discussion",
+}
+
+
+def _kind(lines: Iterable[Line]) -> str:
+    """What most of the tokens of these lines are; what calls were asked does not count."""
+    tokens: Counter[str] = Counter()
+    for line in lines:
+        for piece in line.pieces:
+            if piece.is_result or piece.kind in _KINDS:
+                tokens[_KINDS.get(piece.kind, "tool_results")] += piece.tokens
+    return max(tokens, key=tokens.__getitem__, default="conversation")
+
+
+def _summary(lines: Sequence[Line]) -> str:
+    """The sentence that tells most; without one, the last call or the tool."""
+    if not (text := headline(lines, _SUMMARY_ROOM)):
+        calls = [
+            piece for line in lines for piece in line.pieces if piece.kind.family is Kind.TOOL_CALL
+        ]
+        tools = dict.fromkeys(piece.tool for line in lines for piece in line.pieces if piece.tool)
+        text = (
+            f"{calls[-1].tool} {_one_line(spoken(calls[-1].content)[:_SUMMARY_ROOM].encode())}"
+            if calls
+            else ", ".join(tools)
+        )
+    return clip(_MARKS.sub(" ", " ".join(text.split())), _SUMMARY_ROOM)
 
 
 def reference(stub: Stub) -> str:
@@ -326,6 +374,7 @@ def reference(stub: Stub) -> str:
     first, last = stub.turns
     when = f" @ {datetime.fromtimestamp(stub.time, UTC):%Y-%m-%d %H:%M}" if stub.time else ""
     turns = f"turns {first}-{last}" if last > first else f"turn {first}"
+    summary = f" | {stub.summary}" if stub.summary else ""
     hints = words_within(_not_in(stub.hints, stub.topics), _HINTS_ROOM)
     entities = words_within(_not_in(stub.entities, (*stub.topics, *hints)), _ENTITIES_ROOM)
     about = "".join(
@@ -334,7 +383,7 @@ def reference(stub: Stub) -> str:
         if listed
     )
     return (
-        f"[CTX-REF:{stub.kind} | {turns} ({stub.tokens:,} tokens){when}{about}"
+        f"[CTX-REF:{stub.kind} | {turns} ({stub.tokens:,} tokens){when}{summary}{about}"
         f' | retrieve_context(id="{stub.id}")]'
     )
 
@@ -498,10 +547,10 @@ def _error(text: str) -> str:
 
 
 def _commonest(
-    lines: Sequence[Line], check: Callable[[], None]
+    lines: Sequence[Line], beside: Sequence[Line], check: Callable[[], None]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Paths, other names, and the names that calls used, each the most frequent first; one per
-    group of similar names."""
+    """Paths, other names, and the names that calls used, those that tell these lines from the rest
+    of the conversation first; one per group of similar names."""
     found: Counter[str] = Counter()
     called: Counter[str] = Counter()
     for line in lines:
@@ -515,12 +564,37 @@ def _commonest(
                 found.update(coined_names(piece.content[:_PAGE_READ].decode("utf-8", "replace")))
     for name, count in called.items():
         found[name] += _CALLED_WEIGHS * count
-    ranked = [name.partition(" ")[0] for name in _by_count(distinct_names(found, ""))]
+    counts = {
+        name: count
+        for listed, count in distinct_names(found, "").items()
+        if _TOPIC.fullmatch(name := listed.partition(" ")[0])
+        and not _ABBREVIATION.fullmatch(name)
+    }
+    ranked = _by_rarity(counts, beside, check)
     return (
         [name for name in ranked if "/" in name],
         [name for name in ranked if "/" not in name],
-        _by_count(called),
+        [name for name in _by_count(called) if name in counts],
     )
+
+
+def _by_rarity(
+    counts: Mapping[str, int], beside: Sequence[Line], check: Callable[[], None]
+) -> list[str]:
+    """Names by how often they occur here and how seldom elsewhere in the conversation."""
+    common = sorted(counts, key=lambda name: -counts[name])
+    first = [(name, name.encode()) for name in common[:_RARITY_NAMES]]
+    elsewhere: Counter[str] = Counter()
+    for line in beside:
+        check()
+        text = b"\n".join(piece.content[:_RARITY_READ] for piece in line.pieces)
+        elsewhere.update(name for name, written in first if written in text)
+    many = len(beside) + 1
+    rarity = {name: math.log(1 + many / (1 + elsewhere[name])) for name, _ in first}
+    return [
+        *sorted(rarity, key=lambda name: -counts[name] * rarity[name]),
+        *common[_RARITY_NAMES:],
+    ]
 
 
 def _by_count(counts: Mapping[str, int]) -> list[str]:

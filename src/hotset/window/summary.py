@@ -265,6 +265,14 @@ def make_notes(stretch: Stretch) -> str:
     return "\n".join([*asked, *_choose_sentences(_sentences(stretch), left), *facts])
 
 
+def headline(lines: Sequence[Line], room: int) -> str:
+    """The sentence of the agent that tells most about these messages; empty if there is none."""
+    stretch = Stretch(tuple(lines), ROOT, ROOT, "", 0)
+    worth = [each for each in _sentences(stretch) if each.worth > _LEAST_WORTH]
+    best = max(worth, key=lambda each: (each.worth, -each.at), default=None)
+    return clip(best.text, room) if best else ""
+
+
 def _prompt_lines(stretch: Stretch) -> list[str]:
     prompts = [text for line in stretch.lines if (text := asked_in(line.pieces))]
     return [f"Asked: {clip(_one_line(text), _PROMPT_ROOM)}" for text in prompts[-_LATEST_PROMPTS:]]

@@ -37,10 +37,8 @@ from hotset.sources.history.page_search import (
     PageHits,
     find_latest,
     look_through,
-    nearest_pages,
     question_pages,
 )
-from hotset.sources.history.passages import Passage, find_passages, work_of
 from hotset.sources.history.pages import (
     PageText,
     current_prompt,
@@ -50,6 +48,7 @@ from hotset.sources.history.pages import (
     origin,
     page_text,
 )
+from hotset.sources.history.passages import Passage, find_passages, work_of
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, rank_blocks, terms
@@ -155,7 +154,8 @@ def show_pages(
         span = f"turn {turns[0]}" if len(turns) == 1 else f"turns {turns[0]}-{turns[-1]}"
         head = f"[hotset: retrieved from {span}, {len(pages)} pages; {_DATA}]"
         room = _room(call.max_tokens, head, count)
-        show = _show_together if isinstance(how, Whole | Lines) else _show_each
+        together = isinstance(how, Whole | Lines) and not call.more
+        show = _show_together if together else _show_each
         parts = show(shown, head, how, room, count)
     left = len(choice.pages) - len(pages)
     notes = (parts.note, choice.more, f"{left} more pages; ask by id" if left else "")
@@ -214,12 +214,16 @@ def _show_each(
     """The slice of each page that has one, the most promising first, shown in their order."""
     cuts: dict[int, Cut] = {}
     nothing = ""
-    for number in _promising(parts, how):
+    promising = _promising(parts, how)
+    for place, number in enumerate(promising):
         part = parts[number]
         free = room - _size(part.heading, count) - 2
         if free <= 0:
             break
-        share = min(free, max(1, int(room * _LARGEST_SHARE))) if cuts else free
+        if isinstance(how, Whole):
+            share = free // (len(promising) - place)
+        else:
+            share = min(free, max(1, int(room * _LARGEST_SHARE))) if cuts else free
         made = cut(part.content.text, how, share, count)
         if made.text:
             cuts[number] = made
@@ -251,22 +255,17 @@ def _promising(parts: Sequence[_ShownPage], how: Slice) -> list[int]:
 
 
 def answer_question(
-    call: Retrieve,
-    store: Store,
-    here: Place,
-    deadline: Deadline,
-    index: Index | None,
-    *,
-    count: Count,
+    call: Retrieve, store: Store, here: Place, deadline: Deadline, *, count: Count
 ) -> AnswerParts | None:
     """The passages that answer a question, as many as fit, page by page; None if nothing shares a
     word with it."""
-    here = replace(here, chains=here.chains or tuple(each.chain for each in line_nodes(store, here)))
+    here = replace(
+        here, chains=here.chains or tuple(each.chain for each in line_nodes(store, here))
+    )
     pages = question_pages(store, here)
-    near = nearest_pages(call.topic, store, here, deadline.share(INDEX_SHARE), index)
     line = [page for page in store.pages(Where(session=here.session)) if page.chain in here.chains]
     work = work_of(line, store)
-    found, missed = find_passages(call.topic, pages, work, store, deadline, near)
+    found, missed = find_passages(call.topic, pages, work, store, deadline)
     if not found:
         return None
     head = f"[hotset: passages of this conversation, the most promising first; {_DATA}]"

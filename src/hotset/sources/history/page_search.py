@@ -363,6 +363,8 @@ def look_up(
     call: Retrieve, store: Store, here: Place, deadline: Deadline, index: Index | None = None
 ) -> PageChoice:
     """The pages that a call names. Raises `NothingFound`."""
+    if call.more:
+        return _by_ids((call.id, *call.more), store, here)
     if call.id:
         return _by_id(call.id, store, here)
     if call.iteration is not None:
@@ -389,6 +391,21 @@ def _by_id(id: str, store: Store, here: Place) -> PageChoice:
         if pages := way(id, store, here):
             return PageChoice(pages)
     raise NothingFound(f"nothing has the id {safe_line(id)}; {_IDS}.{_closest(id, store, here)}")
+
+
+def _by_ids(ids: Sequence[str], store: Store, here: Place) -> PageChoice:
+    """The pages of several ids, each page once; unknown ids are named."""
+    pages: dict[PageId, Page] = {}
+    unknown: list[str] = []
+    for id in ids:
+        try:
+            pages.update((page.id, page) for page in _by_id(id, store, here).pages)
+        except NothingFound:
+            unknown.append(safe_line(id))
+    if not pages:
+        raise NothingFound(f"nothing has the ids {', '.join(unknown)}; {_IDS}.")
+    missing = f"nothing has the id {', '.join(unknown)}" if unknown else ""
+    return PageChoice(list(pages.values()), missing)
 
 
 def _of_reference(id: str, store: Store, _: Place) -> Sequence[Page]:
@@ -561,17 +578,6 @@ def question_pages(store: Store, here: Place) -> list[Page]:
     if not pages:
         raise NothingFound(NOT_KEPT_YET)
     return [page for page in pages if not is_resident(page, here)] or pages
-
-
-def nearest_pages(
-    topic: str, store: Store, here: Place, deadline: Deadline, index: Index | None
-) -> dict[PageId, float]:
-    """The pages that the index finds, the best with 1; none if it cannot answer."""
-    if index is None or here.session is None:
-        return {}
-    query = Query(topic, Filter(sessions=frozenset({here.session})), _FOUND)
-    found = find_latest(query, store, index, deadline)
-    return {each.page.id: each.score for each in found.best} if found else {}
 
 
 def _by_topic(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotset.errors import HotsetError
-from hotset.nouns.page import Kind, Page, PageId
+from hotset.nouns.page import Kind, Page
 from hotset.sources.history.page_search import Deadline
 from hotset.sources.history.pages import page_text
 from hotset.store.port import Store
@@ -28,12 +28,11 @@ _PAGE_SHARE = 0.3  # of the score, by the whole page: a file is found by what it
 _NAME_SHARE = 0.6  # of a word's weight, where the call that brought the page has it
 _BESIDE_SHARE = 0.25  # of the score of the stretch beside it
 _PHRASE_BONUS = 0.5  # for each quoted text that stands in it
-_INDEX_SHARE = 0.1  # more for the page that the index finds first
 _AT_WORK = 0.8  # for a file that the latest calls name, in the weight of a rare word
 _LATEST_CALLS = 6
 _LATEST_WORDS, _LATEST_WEIGHT = 16, 0.25
-_CALL_SHARE = 0.5  # of a call's score: what it brought says more than what it was asked
-_PROSE_SHARE = 1.2  # of what the model said: it says why
+_SHARES = {Kind.TOOL_CALL: 0.5, Kind.RESPONSE: 1.2}
+"""Of the score: what a call brought says more than what it was asked, and the model says why."""
 _CALLED_READ = 400  # characters of a call that stand for what it brought
 
 
@@ -106,26 +105,19 @@ def find_passages(
     work: Work,
     store: Store,
     deadline: Deadline,
-    near: Mapping[PageId, float],
 ) -> tuple[list[Passage], int]:
     """The passages of these pages, best first, and the number of pages for which there was no
-    time. `near` holds scores of pages that an index found, from 0 to 1."""
-    read = _read(pages, work, store, deadline, near)
-    return _score(read, question, work, near), len(pages) - len(read)
-
-
-def _read(
-    pages: Sequence[Page],
-    work: Work,
-    store: Store,
-    deadline: Deadline,
-    near: Mapping[PageId, float],
-) -> list[_ReadPage]:
-    """The pages' texts, the most promising and the latest first; each content once."""
+    time."""
     latest = list({page.digest: page for page in pages}.values())[::-1]
+    read = _read(latest, work, store, deadline)
+    return _score(read, question, work), len(latest) - len(read)
+
+
+def _read(pages: Sequence[Page], work: Work, store: Store, deadline: Deadline) -> list[_ReadPage]:
+    """The pages' texts, as many as there is time for."""
     left = _MOST_BYTES
     read: list[_ReadPage] = []
-    for page in sorted(latest, key=lambda page: -near.get(page.id, 0.0)):
+    for page in pages:
         left -= page.size
         if read and (deadline.passed or left < 0):
             break
@@ -167,9 +159,7 @@ def _split(part: TextStretch) -> Iterator[TextStretch]:
             start, size = at + 1, 0
 
 
-def _score(
-    read: Sequence[_ReadPage], question: str, work: Work, near: Mapping[PageId, float]
-) -> list[Passage]:
+def _score(read: Sequence[_ReadPage], question: str, work: Work) -> list[Passage]:
     """BM25 over stretches, with the whole page's, its name's and its neighbours'."""
     asked = terms(question)
     known = {term.text for term in asked}
@@ -199,13 +189,7 @@ def _score(
             continue
         at_work = max((work.files.get(name, 0.0) for name in _files(each.name)), default=0.0)
         whole = _NAME_SHARE * in_name + _PAGE_SHARE * in_page + _AT_WORK * unit * at_work
-        share = (1 + _INDEX_SHARE * near.get(each.page.id, 0.0)) * (
-            _CALL_SHARE
-            if each.page.kind.family is Kind.TOOL_CALL
-            else _PROSE_SHARE
-            if each.page.kind is Kind.RESPONSE
-            else 1.0
-        )
+        share = _SHARES.get(each.page.kind.family, 1.0)
         own = [
             _stretch_score(place, len(part.text) / mean, rare, counts)
             for place, part in enumerate(each.parts)
