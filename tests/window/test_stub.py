@@ -37,9 +37,7 @@ def _stub(
     talk: Talk, turns: tuple[int, int], forms: FormKnobs | None = None, now: float = 60.0
 ) -> Stub:
     spots = [Spot(line.chain, -1) for line in talk.lines]
-    return stub_of(
-        spots, talk.lines, turns, (), forms=forms or FormKnobs(), moment=moment(now)
-    )
+    return stub_of(spots, talk.lines, turns, (), forms=forms or FormKnobs(), moment=moment(now))
 
 
 def _many(functions: int) -> str:

@@ -294,10 +294,11 @@ _MARKS = re.compile(r"[\[\]|]")  # they separate the parts of a reference
 _RARITY_NAMES = 32  # of the commonest names are compared with the rest of the conversation
 _RARITY_READ = 2000  # bytes of each page there
 _TOPIC = re.compile(
-    r".*[A-Za-z0-9]_[A-Za-z0-9].*|.*[a-z][A-Z].*|(?:.*/)?[\w@-]+(?:\.[\w@-]+)*\.[A-Za-z]\w{0,7}"
-    r"|/.*/.*|.*/.*/.*|#[0-9a-fA-F]{6}"
+    r"(?:[\w.@+-]*/)*[\w@+-][\w.@+-]*\.[a-z][a-z0-9]{0,5}"
+    r"|[^/]*[A-Za-z0-9]_[A-Za-z0-9][^/]*|[^/]*[a-z][A-Z][^/]*|#[0-9a-fA-F]{6}"
 )
-"""An identifier or a path; `and/or`, `e.g` and `3.11` are none."""
+"""A file or an identifier; `and/or`, `wrapKey/unwrapKey`, `e.g` and `3.11` are none."""
+_PATH_PARTS = 2  # of a path in a reference: a file is told by its name and folder
 _ABBREVIATION = re.compile(r"(?:[A-Za-z]{1,2}\.)+[A-Za-z]{0,2}")
 _FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be named after errors
 _HEADING = "Done there, by turn:"
@@ -366,7 +367,7 @@ def _summary(lines: Sequence[Line]) -> str:
             if calls
             else ", ".join(tools)
         )
-    return clip(_MARKS.sub(" ", " ".join(text.split())), _SUMMARY_ROOM)
+    return clip(" ".join(_MARKS.sub(" ", text).split()).strip(" *#-"), _SUMMARY_ROOM)
 
 
 def reference(stub: Stub) -> str:
@@ -564,12 +565,11 @@ def _commonest(
                 found.update(coined_names(piece.content[:_PAGE_READ].decode("utf-8", "replace")))
     for name, count in called.items():
         found[name] += _CALLED_WEIGHS * count
-    counts = {
-        name: count
-        for listed, count in distinct_names(found, "").items()
-        if _TOPIC.fullmatch(name := listed.partition(" ")[0])
-        and not _ABBREVIATION.fullmatch(name)
-    }
+    counts: Counter[str] = Counter()
+    for listed, count in distinct_names(found, "").items():
+        name = listed.partition(" ")[0]
+        if _TOPIC.fullmatch(name) and not _ABBREVIATION.fullmatch(name):
+            counts["/".join(name.split("/")[-_PATH_PARTS:])] += count
     ranked = _by_rarity(counts, beside, check)
     return (
         [name for name in ranked if "/" in name],
