@@ -169,7 +169,15 @@ def test_a_run_that_left_is_one_change_with_the_reference_that_stayed(desk: Desk
     assert len(gone["instead_of"]) == len(gone["reference"]["pages"]) > 2
     assert gone["cause"] in ("grown", "pays")
     shown = desk.run("diff", "last", "last").out
-    assert f"{gone['reference']['id']} stands for {len(gone['instead_of'])} pages" in shown
+    reference = gone["reference"]
+    assert f"{reference['id']} stands for {len(gone['instead_of'])} pages" in shown
+    assert f"hotset recall {reference['id']}" in shown.replace("\n", " ")
+    opened = desk.run("recall", reference["id"], "--json").json()
+    assert [page["id"] for page in opened["pages"]] == reference["pages"]
+    assert opened["reference"]["turns"] == reference["turns"]
+    read = desk.run("recall", reference["id"])
+    assert read.code == 0
+    assert all(page in read.out for page in reference["pages"])
 
 
 def _texts(message: dict[str, Any]) -> list[str]:

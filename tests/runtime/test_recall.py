@@ -32,13 +32,20 @@ from hotset.nouns.retrieval import (
     Symbol,
 )
 from hotset.nouns.turn import Reference
-from hotset.nouns.window import Spot
+from hotset.nouns.window import Form, Spot
 from hotset.runtime.retrieval import answer
 from hotset.store.connection import Tuning
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
-from hotset.testing.store_talk import StoreTalk, kept, message, text_message, turn_of
+from hotset.testing.store_talk import (
+    StoreTalk,
+    kept,
+    message,
+    shows,
+    text_message,
+    turn_of,
+)
 from hotset.window.page_text import make_gist
 from hotset.window.slice import cut
 
@@ -286,6 +293,56 @@ def test_only_the_line_on_which_it_is_asked_counts(store):
 
     assert "taken" in got.text
     assert "abandoned" not in got.text
+
+
+@pytest.mark.row("V6")
+def test_several_ids_bring_all_their_pages_in_one_call(store):
+    _, here = work(store)
+
+    got = checked(Retrieve("call_1", more=("call_2", "rnothing")), store, here)
+
+    assert "def step_1(x)" in got.text
+    assert [*got.pages] == [page_of(store, "call_1").id, page_of(store, "call_2").id]
+    assert "nothing has the id rnothing" in got.text
+
+
+@pytest.mark.row("V6")
+def test_what_a_call_wrote_comes_back_as_its_text_with_its_own_line_numbers(store):
+    talk, _ = work(store)
+    text = "".join(f"let value_{n} = {n};\n" for n in range(1, 40))
+    asked = talk.asks(
+        calls("call_w", "write", path="src/new.ts", content=text), brings("call_w", "write", "ok")
+    )
+    place = Place(turn_of(asked).session, 9)
+    [page] = store.pages(Where(call="call_w", kinds=frozenset({Kind.TOOL_CALL})))
+
+    whole = checked(Retrieve(page.id), store, place)
+    some = checked(Retrieve(page.id, how=Lines(((7, 8),))), store, place)
+    path = checked(Retrieve(page.id, how=JsonPath("$.path")), store, place)
+
+    assert text.strip() in whole.text
+    assert "path: src/new.ts" in whole.text
+    assert "7\tlet value_7 = 7;\n8\tlet value_8 = 8;" in some.text
+    assert "value_6" not in some.text
+    assert "value_9" not in some.text
+    assert "src/new.ts" in path.text
+
+
+@pytest.mark.row("V6", "C5")
+def test_a_question_is_answered_from_what_is_not_in_the_window_and_fills_its_budget(store):
+    talk, _ = work(store)
+    asked = talk.asks("Which steps add to x in the uploader?")
+    chains = tuple(each.chain for each in link(ROOT, talk.history))
+    left = page_of(store, "call_1")
+    shown = {Spot(left.chain, -1): shows(left.chain, position=-1, form=Form.GONE)}
+    here = Place(turn_of(asked).session, 9, chains, shown=shown)
+
+    got = checked(Retrieve(topic="step_77 and step_200 of x"), store, here)
+
+    assert "def step_77(x):" in got.text
+    assert "def step_200(x):" in got.text
+    assert {*got.pages} == {left.id}
+    assert got.tokens > 1500
 
 
 @pytest.mark.row("V6")

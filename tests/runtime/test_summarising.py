@@ -268,7 +268,7 @@ def test_steps_that_left_are_told_by_their_summary_and_later_versions_change_no_
 
     assert said(NOTES) not in again
     stub = json.loads(sent)["messages"][1]
-    assert "[CTX-REF:conversation" in stub["content"]
+    assert "[CTX-REF:" in stub["content"]
     assert json.loads(again)["messages"][1] == stub
 
 

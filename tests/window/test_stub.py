@@ -37,9 +37,7 @@ def _stub(
     talk: Talk, turns: tuple[int, int], forms: FormKnobs | None = None, now: float = 60.0
 ) -> Stub:
     spots = [Spot(line.chain, -1) for line in talk.lines]
-    return stub_of(
-        spots, talk.lines, turns, "conversation", forms=forms or FormKnobs(), moment=moment(now)
-    )
+    return stub_of(spots, talk.lines, turns, (), forms=forms or FormKnobs(), moment=moment(now))
 
 
 def _many(functions: int) -> str:
@@ -150,12 +148,12 @@ def test_a_stretch_says_what_it_was_how_much_and_how_to_get_it_back():
 
     assert text.split("\n")[1:] == [
         "- it was fine",
-        "Done there, by reply number:",
+        "Done there, by turn:",
         "3. looked",
     ]
     assert reference(stub).startswith(
-        f"[CTX-REF:conversation | turns 3-4, 2 turns ({stub.tokens:,} tokens) @ 1970-01-01 "
-        f"00:01 | Topics: src/steps.py"
+        f"[CTX-REF:tool_results | turns 3-4 ({stub.tokens:,} tokens) @ 1970-01-01 "
+        f"00:01 | run src/steps.py | Topics: src/steps.py"
     )
     assert f'retrieve_context(id="{stub.id}")' in text
     assert set(stub.topics) <= set(names(" ".join([code(30), "src/steps.py"])))
@@ -170,7 +168,7 @@ def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
     told = reference(stub)
 
     form = (
-        r"\[CTX-REF:conversation \| turn 3, 1 turn \([\d,]+ tokens\) @ (.+?) \| (.+) \| "
+        r"\[CTX-REF:tool_results \| turn 3 \([\d,]+ tokens\) @ (.+?) \| [^|]+ \| (.+) \| "
         r"retrieve_context\(id=\"(\w+)\"\)\]"
     )
     found = re.fullmatch(form, told)
@@ -181,7 +179,7 @@ def test_a_reference_is_one_line_that_tells_what_its_topics_do_not():
     assert "load_rows" in about["Entities"].split(", ")
     said = [name for names in about.values() for name in names.split(", ")]
     assert len(said) == len(set(said))
-    assert len(told) < 300
+    assert len(told) < 340
 
 
 def test_a_reference_says_nothing_twice_where_its_topics_tell_all():
@@ -189,6 +187,61 @@ def test_a_reference_says_nothing_twice_where_its_topics_tell_all():
     stub = _stub(talk, (3, 3))
 
     assert reference(stub).endswith(f'| Topics: src/rows.py | retrieve_context(id="{stub.id}")]')
+
+
+@pytest.mark.row("V4")
+@pytest.mark.parametrize(
+    ("kind", "result", "said"),
+    [
+        ("code_analysis", Kind.FILE, "Reading."),
+        ("research", Kind.WEB_FETCH, "Reading."),
+        ("tool_results", Kind.TEST_RESULT, "Running."),
+        ("conversation", Kind.TOOL_RESULT, "The cause is this: " + "it never sleeps. " * 40),
+    ],
+)
+def test_a_reference_has_the_type_of_what_it_mostly_holds(kind, result, said):
+    talk = Talk()
+    talk.add(
+        Role.ASSISTANT,
+        piece(Kind.RESPONSE, said),
+        piece(Kind.TOOL_CALL, '{"path": "src/a.py"}', "read", "c"),
+    )
+    talk.add(Role.TOOL, piece(result, "a result of some words " * 9, "read", "c"))
+
+    assert reference(_stub(talk, (3, 3))).startswith(f"[CTX-REF:{kind} | turn 3 ")
+
+
+def test_a_plan_makes_a_plan_discussion_and_its_finding_is_the_summary():
+    talk = Talk()
+    plan = json.dumps({"plan": [{"step": f"step {n} of the work"} for n in range(20)]})
+    found = "The retry loop in src/retry.py fails because backoff_base is 0."
+    talk.add(
+        Role.ASSISTANT, piece(Kind.RESPONSE, found), piece(Kind.PLAN, plan, "update_plan", "c")
+    )
+    talk.add(Role.TOOL, piece(Kind.TOOL_RESULT, "Plan updated", "update_plan", "c"))
+
+    told = reference(_stub(talk, (3, 3)))
+
+    assert told.startswith("[CTX-REF:plan_discussion | ")
+    assert f" | {found} | " in told
+
+
+@pytest.mark.row("V4")
+def test_topics_tell_one_reference_from_another_and_are_no_prose():
+    text = "open_file and/or e.g. 3.11 zebra_crossing zebra_crossing src/common.py src/common.py"
+    talk = _call(Talk(), "grep", f"{text} src/common.py alpha_beta", command="go")
+    other = Talk()
+    for _ in range(9):
+        _call(other, "grep", "src/common.py open_file alpha_beta", command="go")
+    spots = [Spot(line.chain, -1) for line in talk.lines]
+
+    stub = stub_of(
+        spots, talk.lines, (1, 1), other.lines, forms=FormKnobs(topics=9), moment=moment(60.0)
+    )
+
+    names_only = [name for name in stub.topics if "/" not in name]
+    assert names_only == ["zebra_crossing", "open_file", "alpha_beta"]
+    assert "and/or" not in stub.topics
 
 
 def test_topics_are_no_row_of_numbers():

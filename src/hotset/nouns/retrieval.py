@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hotset.nouns.knobs import HistoryKnobs
 from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
 from hotset.nouns.search import Filter
-from hotset.nouns.window import Spot
+from hotset.nouns.window import Shown, Spot
 
 Span = tuple[int, int]
 """First and last, both included, from 1."""
@@ -91,6 +92,8 @@ class Retrieve:
     topic: str = ""
     how: Slice = field(default_factory=Whole)
     max_tokens: int = MAX_TOKENS
+    more: tuple[str, ...] = ()
+    """Further ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,8 @@ class Place:
     chains: tuple[Chain, ...] = ()
     """The line's messages in order, asides included; empty means the session's latest line."""
     knobs: HistoryKnobs = field(default_factory=HistoryKnobs)
+    shown: Mapping[Spot, Shown] = field(default_factory=dict)
+    """Pages of the line that are not in the window in full; see `PageTable.shown`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,6 +179,8 @@ class Stub:
 
     id: str
     kind: str
+    """What it mostly holds: conversation, research, code_analysis, tool_results or
+    plan_discussion."""
     spots: tuple[Spot, ...]
     turns: tuple[int, int]
     tokens: int
@@ -186,6 +188,8 @@ class Stub:
     topics: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+    summary: str = ""
+    """One line on what was found or done there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
 from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
+from hotset.sources.history import LineTurns
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import client_tool_name, weigh, weigh_tools
 from hotset.store.port import Store
@@ -329,6 +330,7 @@ class Planner:
             fixed,
             facts.ratio,
             summaries=written,
+            turn_of=LineTurns(store, [each.chain for each in links]).of,
             most_ghosts=self._config.tooling.ghosts,
             hidden_texts=partial(_hidden_texts, facts),
             check=check,

@@ -3,6 +3,7 @@ resolves what a person typed to a session or a page."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from hotset.index import open_index
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.note import METADATA, decode_metadata
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
-from hotset.nouns.turn import Event, Session
+from hotset.nouns.turn import Event, Reference, Session
 from hotset.store.lineage import Parent, parents_in
 from hotset.store.migrations import VERSION as STORE_VERSION
 from hotset.store.port import Census, Store, Where
@@ -44,6 +45,7 @@ __all__ = [
 ]
 
 _DIGEST_LENGTH = 64
+_REFERENCE_ID = re.compile(r"r[0-9a-f]{11}")
 _SHOWN = 5
 _NEAR = 0.6  # of 1, at which two names are equal: one letter wrong in three is still near
 _NEAREST = 3
@@ -225,6 +227,21 @@ def find_page(store: Store, typed: str) -> Page:
         near = did_you_mean(typed, _alike(typed, store.match))
         raise NotFound(f"no page, tool call or content {typed}; {near}see: hotset show last")
     return (results or of_call)[-1]
+
+
+def find_reference(store: Store, typed: str) -> tuple[Reference, list[Page]] | None:
+    """A reference by its id, with the pages that are still kept; None if it is no reference's."""
+    if not _REFERENCE_ID.fullmatch(typed):
+        return None
+    try:
+        reference = store.reference(typed)
+    except NotFound:
+        return None
+    pages: list[Page] = []
+    for id in reference.pages:
+        with suppress(NotFound):
+            pages.append(store.page(id))
+    return reference, pages
 
 
 def find_content(store: Store, typed: str) -> tuple[Page | None, Digest]:

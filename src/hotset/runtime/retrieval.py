@@ -24,6 +24,7 @@ from hotset.nouns.retrieval import (
     SourceText,
 )
 from hotset.sources.history.answers import (
+    answer_question,
     cut_text,
     fit_answer,
     search_pages,
@@ -65,6 +66,10 @@ def answer(
         match call:
             case Retrieve() if (text := _own_text(call.id, readers, store)) is not None:
                 made = cut_text(text.heading, text.text, call.how, call.max_tokens, count)
+            case Retrieve(id="", iteration=None, tool="") if (
+                passages := answer_question(call, store, here, deadline, count=count)
+            ) is not None:
+                made = passages
             case Retrieve():
                 choice = look_up(call, store, here, deadline, index)
                 images = (

@@ -23,6 +23,8 @@ class ArgumentUse(Enum):
 class Argument:
     text: str
     use: ArgumentUse = ArgumentUse.GIVEN
+    name: str = ""
+    """The key under which it is given; empty if there is none."""
 
 
 _REPLACED = ("old", "search")
@@ -39,11 +41,11 @@ def arguments(content: bytes) -> Iterator[Argument]:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         yield Argument(content.decode("utf-8", "replace"))
         return
-    todo: list[tuple[ArgumentUse, Any]] = [(ArgumentUse.GIVEN, decoded)]
+    todo: list[tuple[str, ArgumentUse, Any]] = [("", ArgumentUse.GIVEN, decoded)]
     while todo:
-        use, here = todo.pop()
+        name, use, here = todo.pop()
         if isinstance(here, str):
-            yield Argument(here, use)
+            yield Argument(here, use, name)
         elif isinstance(here, dict):
             keys = [str(key).lower() for key in here]
             edits = any(key.startswith(_REPLACED) for key in keys) and any(
@@ -52,20 +54,35 @@ def arguments(content: bytes) -> Iterator[Argument]:
             todo.extend(
                 reversed(
                     [
-                        (_use(key, edits=edits), value)
-                        for key, value in zip(keys, here.values(), strict=True)
+                        (str(name), _use(key, edits=edits), value)
+                        for key, (name, value) in zip(keys, here.items(), strict=True)
                     ]
                 )
             )
         elif isinstance(here, list):
-            todo.extend((use, each) for each in reversed(here))
+            todo.extend((name, use, each) for each in reversed(here))
         elif here is not None and not isinstance(here, bool):
-            yield Argument(str(here), use)
+            yield Argument(str(here), use, name)
 
 
 def spoken(content: bytes) -> str:
     """A call's arguments as plain text, one a line."""
     return "\n".join(argument.text for argument in arguments(content))
+
+
+def written_text(content: bytes) -> str:
+    """The text that a call wrote, from its first line on, then its other arguments with their
+    names; empty if no argument has several lines."""
+    if b"\\n" not in content:
+        return ""
+    every = list(arguments(content))
+    if not any(each.name and "\n" in each.text for each in every):
+        return ""
+    order = (ArgumentUse.WRITTEN, ArgumentUse.GIVEN, ArgumentUse.REPLACED)
+    every.sort(key=lambda each: (order.index(each.use), "\n" not in each.text))
+    first, *rest = every
+    named = (f"{each.name}:{chr(10) if chr(10) in each.text else ' '}{each.text}" for each in rest)
+    return "\n".join((first.text, *named))
 
 
 def _use(key: str, *, edits: bool) -> ArgumentUse:

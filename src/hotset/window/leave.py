@@ -4,11 +4,13 @@ A stub holds what left, when, its topics, what was done, and the call that bring
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
@@ -21,7 +23,7 @@ from hotset.window.names import coined_names, distinct_names, words_within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
 from hotset.window.step_sizes import Step, WeighedConversation
-from hotset.window.summary import summaries_within
+from hotset.window.summary import headline, summaries_within
 
 _CHARS_PER_TOKEN = 4
 
@@ -185,11 +187,17 @@ def _shrink(
     return saved
 
 
+def _turn(weighed: WeighedConversation, step: Step, moment: Moment) -> int:
+    """The turn of a step's reply; the number of the step if no store numbers turns."""
+    return moment.turn_of(weighed.lines[step.first].chain) or step.number
+
+
 @dataclass(frozen=True, slots=True)
 class _Page:
     """A result at its place, with its tokens as shown."""
 
     step: int
+    turn: Callable[[Moment], int]
     spot: Spot
     line: Line
     tokens: int
@@ -198,6 +206,7 @@ class _Page:
     def of(cls, weighed: WeighedConversation, step: Step, spot: Spot, tokens: int) -> _Page:
         return cls(
             step.number,
+            partial(_turn, weighed, step),
             spot,
             next(line for line in weighed.inside(step) if line.chain == spot.chain),
             tokens,
@@ -228,9 +237,9 @@ def _collapse(
     lines = weighed.lines[first.first : last.last + 1]
     # Equal reasoning items share one chain.
     spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))
-    stub = stub_of(
-        spots, lines, (first.number, last.number), "conversation", forms=knobs.forms, moment=moment
-    )
+    turns = _turn(weighed, first, moment), _turn(weighed, last, moment)
+    beside = (*weighed.lines[: first.first], *weighed.lines[last.last + 1 :])
+    stub = stub_of(spots, lines, turns, beside, forms=knobs.forms, moment=moment)
     before = sum(map(weighed.of, run))
     summary = summaries_within(
         moment.summaries,
@@ -238,7 +247,8 @@ def _collapse(
         last.number,
         int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
     )
-    log = log_entries(((step.number, weighed.inside(step)) for step in run), knobs, moment.check)
+    numbered = ((_turn(weighed, step, moment), weighed.inside(step)) for step in run)
+    log = log_entries(numbered, knobs, moment.check)
     for stub_text in (stretch_text(stub, log, summary), reference(stub)):
         text = stub_text.encode("utf-8", "replace")
         tokens = moment.count(text) + lines[0].extra
@@ -260,11 +270,12 @@ def _stub_page(departure: Departure, page: _Page, knobs: Knobs, moment: Moment) 
     assert departure.cause is not None
     piece = page.line.pieces[page.spot.position]
     alone = Line(page.line.chain, page.line.role, (piece,))
+    turn = page.turn(moment)
     stub = stub_of(
         [page.spot],
         [alone],
-        (page.step, page.step),
-        str(piece.kind),
+        (turn, turn),
+        (),
         forms=knobs.forms,
         moment=moment,
     )
@@ -291,8 +302,19 @@ _A_LIST = 2
 _LOOKED_AT = 600  # characters of a line that may report an error
 _ENTITIES_ROOM = 80  # characters of names in a reference beside its topics
 _HINTS_ROOM = 60
+_SUMMARY_ROOM = 100
+_MARKS = re.compile(r"[\[\]|]")  # they separate the parts of a reference
+_RARITY_NAMES = 32  # of the commonest names are compared with the rest of the conversation
+_RARITY_READ = 2000  # bytes of each page there
+_TOPIC = re.compile(
+    r"(?:[\w.@+-]*/)*[\w@+-][\w.@+-]*\.[a-z][a-z0-9]{0,5}"
+    r"|[^/]*[A-Za-z0-9]_[A-Za-z0-9][^/]*|[^/]*[a-z][A-Z][^/]*|#[0-9a-fA-F]{6}"
+)
+"""A file or an identifier; `and/or`, `wrapKey/unwrapKey`, `e.g` and `3.11` are none."""
+_PATH_PARTS = 2  # of a path in a reference: a file is told by its name and folder
+_ABBREVIATION = re.compile(r"(?:[A-Za-z]{1,2}\.)+[A-Za-z]{0,2}")
 _FILE = re.compile(r"[\w./-]*[./][a-z_]\w*")  # a file or module may be named after errors
-_HEADING = "Done there, by reply number:"
+_HEADING = "Done there, by turn:"
 _NAMED = "Names there:"
 _NAMED_BEFORE = "Names that came up there:"
 """The same in logs of earlier versions."""
@@ -304,17 +326,17 @@ def stub_of(
     spots: Sequence[Spot],
     lines: Sequence[Line],
     turns: tuple[int, int],
-    kind: str,
+    beside: Sequence[Line],
     *,
     forms: FormKnobs,
     moment: Moment,
 ) -> Stub:
-    """The stub for lines that leave together."""
-    paths, others, called = _commonest(lines, moment.check)
+    """The stub for lines that leave together; `beside` are the other lines of the conversation."""
+    paths, others, called = _commonest(lines, beside, moment.check)
     topics = (paths + others)[: forms.topics]
     return Stub(
         id=_id(spots),
-        kind=kind,
+        kind=_kind(lines),
         spots=tuple(spots),
         turns=turns,
         tokens=sum(line.whole for line in lines),
@@ -322,15 +344,51 @@ def stub_of(
         topics=tuple(topics),
         entities=tuple((paths + others)[: forms.entities]),
         hints=tuple([name for name in called if name not in topics][: forms.hints]),
+        summary=_summary(lines),
     )
+
+
+_KINDS = {
+    Kind.RESPONSE: "conversation",
+    Kind.WEB_FETCH: "research",
+    Kind.PAPER: "research",
+    Kind.FINDING: "research",
+    Kind.FILE: "code_analysis",
+    Kind.PLAN: "plan_discussion",
+}
+
+
+def _kind(lines: Iterable[Line]) -> str:
+    """What most of the tokens of these lines are; what calls were asked does not count."""
+    tokens: Counter[str] = Counter()
+    for line in lines:
+        for piece in line.pieces:
+            if piece.is_result or piece.kind in _KINDS:
+                tokens[_KINDS.get(piece.kind, "tool_results")] += piece.tokens
+    return max(tokens, key=tokens.__getitem__, default="conversation")
+
+
+def _summary(lines: Sequence[Line]) -> str:
+    """The sentence that tells most; without one, the last call or the tool."""
+    if not (text := headline(lines, _SUMMARY_ROOM)):
+        calls = [
+            piece for line in lines for piece in line.pieces if piece.kind.family is Kind.TOOL_CALL
+        ]
+        tools = dict.fromkeys(piece.tool for line in lines for piece in line.pieces if piece.tool)
+        text = (
+            f"{calls[-1].tool} {_one_line(spoken(calls[-1].content)[:_SUMMARY_ROOM].encode())}"
+            if calls
+            else ", ".join(tools)
+        )
+    return clip(" ".join(_MARKS.sub(" ", text).split()).strip(" *#-"), _SUMMARY_ROOM)
 
 
 def reference(stub: Stub) -> str:
     """The stub's one line for the model. Hints and entities already in the topics are omitted."""
     first, last = stub.turns
-    count = last - first + 1
     when = f" @ {datetime.fromtimestamp(stub.time, UTC):%Y-%m-%d %H:%M}" if stub.time else ""
-    turns = f"turns {first}-{last}" if count > 1 else f"turn {first}"
+    turns = f"turns {first}-{last}" if last > first else f"turn {first}"
+    summary = f" | {stub.summary}" if stub.summary else ""
     hints = words_within(_not_in(stub.hints, stub.topics), _HINTS_ROOM)
     entities = words_within(_not_in(stub.entities, (*stub.topics, *hints)), _ENTITIES_ROOM)
     about = "".join(
@@ -339,8 +397,7 @@ def reference(stub: Stub) -> str:
         if listed
     )
     return (
-        f"[CTX-REF:{stub.kind} | {turns}, {count} {'turns' if count > 1 else 'turn'} "
-        f"({stub.tokens:,} tokens){when}{about}"
+        f"[CTX-REF:{stub.kind} | {turns} ({stub.tokens:,} tokens){when}{summary}{about}"
         f' | retrieve_context(id="{stub.id}")]'
     )
 
@@ -504,10 +561,10 @@ def _error(text: str) -> str:
 
 
 def _commonest(
-    lines: Sequence[Line], check: Callable[[], None]
+    lines: Sequence[Line], beside: Sequence[Line], check: Callable[[], None]
 ) -> tuple[list[str], list[str], list[str]]:
-    """Paths, other names, and the names that calls used, each the most frequent first; one per
-    group of similar names."""
+    """Paths, other names, and the names that calls used, those that tell these lines from the rest
+    of the conversation first; one per group of similar names."""
     found: Counter[str] = Counter()
     called: Counter[str] = Counter()
     for line in lines:
@@ -521,12 +578,36 @@ def _commonest(
                 found.update(coined_names(piece.content[:_PAGE_READ].decode("utf-8", "replace")))
     for name, count in called.items():
         found[name] += _CALLED_WEIGHS * count
-    ranked = [name.partition(" ")[0] for name in _by_count(distinct_names(found, ""))]
+    counts: Counter[str] = Counter()
+    for listed, count in distinct_names(found, "").items():
+        name = listed.partition(" ")[0]
+        if _TOPIC.fullmatch(name) and not _ABBREVIATION.fullmatch(name):
+            counts["/".join(name.split("/")[-_PATH_PARTS:])] += count
+    ranked = _by_rarity(counts, beside, check)
     return (
         [name for name in ranked if "/" in name],
         [name for name in ranked if "/" not in name],
-        _by_count(called),
+        [name for name in _by_count(called) if name in counts],
     )
+
+
+def _by_rarity(
+    counts: Mapping[str, int], beside: Sequence[Line], check: Callable[[], None]
+) -> list[str]:
+    """Names by how often they occur here and how seldom elsewhere in the conversation."""
+    common = sorted(counts, key=lambda name: -counts[name])
+    first = [(name, name.encode()) for name in common[:_RARITY_NAMES]]
+    elsewhere: Counter[str] = Counter()
+    for line in beside:
+        check()
+        text = b"\n".join(piece.content[:_RARITY_READ] for piece in line.pieces)
+        elsewhere.update(name for name, written in first if written in text)
+    many = len(beside) + 1
+    rarity = {name: math.log(1 + many / (1 + elsewhere[name])) for name, _ in first}
+    return [
+        *sorted(rarity, key=lambda name: -counts[name] * rarity[name]),
+        *common[_RARITY_NAMES:],
+    ]
 
 
 def _by_count(counts: Mapping[str, int]) -> list[str]:

@@ -23,6 +23,11 @@ def no_bound() -> None:
     """A check that never raises."""
 
 
+def unnumbered(_: Chain) -> int:
+    """The turn of a message where no store numbers turns."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     now: float
@@ -39,6 +44,8 @@ class Moment:
     """No message leaves, only pages inside messages: every provider's rules allow that."""
     summaries: Mapping[int, str] = field(default_factory=dict)
     """Summaries by the number of the last step they cover."""
+    turn_of: Callable[[Chain], int] = unnumbered
+    """The turn with which a message arrived, as the store numbers turns; 0 if unknown."""
     most_ghosts: int = 5
     """Limit on ghosts in a session's tool list."""
     hidden_texts: Callable[[], Iterable[str]] = tuple

@@ -17,6 +17,7 @@ from hotset.nouns.page import Gist, Kind, Page
 from hotset.sealing import find, seal
 from hotset.text.stops import PAGE
 from hotset.text.words import once, word_set
+from hotset.window.arguments import written_text
 from hotset.window.retrieval_tools import OUR_TOOLS
 
 NOT_SEARCHED = frozenset({Kind.SYSTEM, Kind.THINKING, Kind.OPAQUE, Kind.IMAGE})
@@ -62,6 +63,9 @@ def page_stretches(page: Page, content: bytes) -> Iterator[TextStretch]:
         return
     text = seal(content.decode("utf-8", "replace")).text
     if page.kind.family is Kind.TOOL_CALL:
+        if written := written_text(content):
+            yield from stretches(_without_data(seal(written[:_BEGIN]).text))
+            return
         # Arguments are JSON, in which a script is one long line; what was escaped is sealed again.
         unescaped = _ESCAPE.sub(lambda escape: _ESCAPES[escape[0]], text[:_BEGIN])
         for each in stretches(_without_data(seal(unescaped).text)):

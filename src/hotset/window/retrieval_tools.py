@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,6 +41,20 @@ from hotset.window.pieces import typed_pieces
 RETRIEVE, SEARCH, RANGE = "retrieve_context", "search_history", "get_turn_range"
 
 DESCRIPTIONS = {
+    RETRIEVE: (
+        (
+            "Bring back content that was shortened or left this conversation, "
+            "by id, iteration, tool or topic. Ask only for the part you need: "
+            "lines, rows, path, symbol, regex or question."
+        ),
+    ),
+    SEARCH: (
+        (
+            "Search everything said, read and returned earlier, also what left this conversation. "
+            "Gives excerpts and ids."
+        ),
+    ),
+    RANGE: ("Whole messages of turns first to last.",),
     FIND_TOOLS: (
         "Search many unlisted tools by what they should do. Returns names, arguments and scores.",
         (
@@ -50,8 +64,8 @@ DESCRIPTIONS = {
     ),
     "use_tool": ("Call a tool found by find_tools.", "Call a tool that find_tools told of."),
 }
-"""Descriptions of the tools in `window.toolbox_tools`: today's, then those of earlier versions,
-which sessions and running MCP servers may still have."""
+"""Descriptions of our tools of earlier versions, which sessions and running MCP servers may still
+have; today's first for those in `window.toolbox_tools`."""
 
 # room for the line above the content, the line about what is missing, and some content
 _LEAST_TOKENS = 100
@@ -61,6 +75,7 @@ _MOST_WORDS = 1000  # characters read of a question
 _MOST_PATTERN = 1000
 _MOST_ID = 200
 _MOST_SPANS = 50
+_MOST_IDS = 20
 
 
 def spec(
@@ -79,63 +94,23 @@ TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
 
 
-def _text(description: str) -> dict[str, Any]:
-    return {**TEXT, "description": description}
-
-
 SPECS = (
     spec(
         RETRIEVE,
         (
-            "Bring back content that was shortened or left this conversation, "
-            "by id, iteration, tool or topic. Ask only for the part you need: "
-            "lines, rows, path, symbol, regex or question."
+            "Bring back what left this conversation or was shortened, by ids or a question; "
+            "lines, symbol and regex narrow it."
         ),
         [],
-        id=_text("r..., c... or p... id, or a tool call id"),
-        lines=_text('"120-180,300-320"'),
-        rows=_text('of a table or array: "1-20"'),
-        path=_text("JSON path: $.items[0:5].name"),
-        symbol=_text("function, class or heading: its whole body"),
-        regex=_text("RE2; matches with context"),
-        question=_text("the parts that answer it"),
-        iteration={**NUMBER, "description": "your n-th reply and its results"},
-        tool=_text("latest result of this tool"),
-        topic=_text("parts of this conversation about it"),
-        max_tokens={**NUMBER, "default": MAX_TOKENS},
-    ),
-    spec(
-        SEARCH,
-        (
-            "Search everything said, read and returned earlier, also what left this conversation. "
-            "Gives excerpts and ids."
-        ),
-        ["query"],
-        query=TEXT,
-        type={
-            **TEXT,
-            "enum": [
-                "prompt",
-                "response",
-                "tool_call",
-                "tool_result",
-                "file",
-                "test_result",
-                "web_fetch",
-                "plan",
-            ],
-        },
-        session={**TEXT, "enum": ["this", "all"], "default": "this"},
+        id=TEXT,
+        question=TEXT,
+        lines=TEXT,
+        symbol=TEXT,
+        regex=TEXT,
         max_tokens=NUMBER,
     ),
-    spec(
-        RANGE,
-        "Whole messages of turns first to last.",
-        ["first", "last"],
-        first=NUMBER,
-        last=NUMBER,
-        max_tokens=NUMBER,
-    ),
+    spec(SEARCH, "Find earlier work. session: this, all.", [], query=TEXT, session=TEXT),
+    spec(RANGE, "Whole turns.", [], first=NUMBER, last=NUMBER),
 )
 """In the order in which they are offered."""
 
@@ -224,6 +199,15 @@ class Fields:
         # JSON allows a lone surrogate, UTF-8 does not; no stored text contains one.
         return "" if value is None else str(value).encode("utf-8", "replace").decode().strip()
 
+    def ids(self, *names: str) -> Iterator[str]:
+        """One id or several: in a list, or in a text with commas or spaces between them."""
+        value = self._first(names)
+        several = value if isinstance(value, list) else [self.text(*names)]
+        if not all(isinstance(each, str) for each in several):
+            raise Malformed(f"{self._tool}: {names[0]} must be a string")
+        found = (_bare(each) for typed in several for each in _several(typed))
+        yield from list(dict.fromkeys(each for each in found if each))[:_MOST_IDS]
+
     def number(self, *names: str) -> int | None:
         value = self._first(names)
         if value is None:
@@ -287,9 +271,10 @@ _EXAMPLES = {
 
 
 def _retrieve(fields: Fields) -> Retrieve:
-    id = _bare(
-        fields.text(
+    ids = list(
+        fields.ids(
             "id",
+            "ids",
             "ref_id",
             "ref",
             "reference",
@@ -301,6 +286,7 @@ def _retrieve(fields: Fields) -> Retrieve:
             "page",
         )
     )
+    id = ids[0] if ids else ""
     iteration = fields.number("iteration", "iterations", "n")
     tool, topic = (
         fields.text("tool", "tool_name")[:_MOST_ID],
@@ -313,7 +299,7 @@ def _retrieve(fields: Fields) -> Retrieve:
         topic = topic or how.words
     elif not topic:
         raise Malformed(f"{RETRIEVE}: give id, iteration, tool or topic; {_EXAMPLES[RETRIEVE]}")
-    return Retrieve(id, iteration, tool, topic, how, fields.max_tokens())
+    return Retrieve(id, iteration, tool, topic, how, fields.max_tokens(), tuple(ids[1:]))
 
 
 def _slice(fields: Fields) -> Slice:  # noqa: PLR0911 - one case a way
@@ -389,6 +375,16 @@ def _range(fields: Fields) -> Range:
     first = max(1, first if first is not None else last or 1)
     last = max(1, last if last is not None else first)
     return Range(min(first, last), max(first, last), fields.max_tokens())
+
+
+_SEVERAL = re.compile(
+    r"[\[(\s\"'`]*[A-Za-z]\w{3,}[\"'`\])]*(?:[\s,;]+[\"'`]*[A-Za-z]\w{3,}[\"'`\])]*)+"
+)
+
+
+def _several(typed: str) -> list[str]:
+    """The ids in a text that is nothing but ids; anything else is one."""
+    return re.split(r"[\s,;]+", typed.strip()) if _SEVERAL.fullmatch(typed.strip()) else [typed]
 
 
 _ID_IN_CALL = re.compile(r"""id\s*[=:]\s*["']?([^"'\s)\]]+)""")

@@ -215,6 +215,13 @@ def make_notes(stretch: Stretch) -> str:
     return "\n".join([*asked, *_choose_sentences(key_sentences(stretch.lines), left), *facts])
 
 
+def headline(lines: Sequence[Line], room: int) -> str:
+    """The sentence of the agent that tells most about these messages; empty if there is none."""
+    worth = [each for each in key_sentences(lines) if each.worth > _LEAST_WORTH]
+    best = max(worth, key=lambda each: each.worth, default=None)
+    return clip(best.text, room) if best else ""
+
+
 def _choose_sentences(sentences: Sequence[KeySentence], room: int) -> Iterator[str]:
     """The sentences worth most, in their original order."""
     kept: list[tuple[int, str]] = []

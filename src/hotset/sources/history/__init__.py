@@ -5,11 +5,12 @@ what a call names, and `answers` writes what a model reads.
 """
 
 from hotset.sources.history.page_search import PageHit, PageHits, find
-from hotset.sources.history.pages import behind, follow, followed
+from hotset.sources.history.pages import LineTurns, behind, follow, followed
 from hotset.sources.history.source import HistorySource
 
 __all__ = [
     "HistorySource",
+    "LineTurns",
     "PageHit",
     "PageHits",
     "behind",

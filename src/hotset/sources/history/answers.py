@@ -9,9 +9,10 @@ from itertools import accumulate, groupby
 
 from hotset.index.port import Index
 from hotset.nouns.message import Image
-from hotset.nouns.page import Kind, Page, PageId, SessionId, including
+from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId, including
 from hotset.nouns.retrieval import (
     END,
+    JsonPath,
     Lines,
     Pieces,
     Place,
@@ -36,15 +37,18 @@ from hotset.sources.history.page_search import (
     PageHits,
     find_latest,
     look_through,
+    question_pages,
 )
 from hotset.sources.history.pages import (
     PageText,
     current_prompt,
+    is_resident,
     line_nodes,
     moment,
     origin,
     page_text,
 )
+from hotset.sources.history.passages import Passage, find_passages, work_of
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, rank_blocks, terms
@@ -64,6 +68,9 @@ _BEHIND = "shown below"
 _MOST_PAGES = 20_000
 _LISTING_SHARE = 0.3  # of the time, for the list of pages
 _AROUND_PIECES = 3  # of a very long line
+_SHORT_LINE = 6  # characters: a shorter line does not show that a passage is a repetition
+_SEEN_SHARE = 0.7  # of a passage's lines: then it says nothing new
+_MOST_MISSES = 20  # passages that do not fit, before the search for one that does ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +143,8 @@ def show_pages(
     shown = [
         _ShownPage.of(store, page, here, _BEHIND if page.id in images else "") for page in pages
     ]
+    if isinstance(how, JsonPath):  # the arguments of a call as they are
+        shown = [replace(each, content=_as_it_is(store, each)) for each in shown]
     if len(pages) == 1:
         content = shown[0].content
         head = f"[hotset: retrieved from {shown[0].origin} ({pages[0].id}); {_DATA}]"
@@ -148,7 +157,8 @@ def show_pages(
         span = f"turn {turns[0]}" if len(turns) == 1 else f"turns {turns[0]}-{turns[-1]}"
         head = f"[hotset: retrieved from {span}, {len(pages)} pages; {_DATA}]"
         room = _room(call.max_tokens, head, count)
-        show = _show_together if isinstance(how, Whole | Lines) else _show_each
+        together = isinstance(how, Whole | Lines) and not call.more
+        show = _show_together if together else _show_each
         parts = show(shown, head, how, room, count)
     left = len(choice.pages) - len(pages)
     notes = (parts.note, choice.more, f"{left} more pages; ask by id" if left else "")
@@ -179,6 +189,12 @@ class _ShownPage:
         return f"{self.heading}\n{text}" + ("" if text.endswith("\n") else "\n")
 
 
+def _as_it_is(store: Store, shown: _ShownPage) -> PageText:
+    if not shown.content.own:
+        return shown.content
+    return PageText(store.content(shown.page.digest).decode("utf-8", "replace"), own=True)
+
+
 def _show_together(
     parts: Sequence[_ShownPage], head: str, how: Slice, room: int, count: Count
 ) -> AnswerParts:
@@ -201,12 +217,16 @@ def _show_each(
     """The slice of each page that has one, the most promising first, shown in their order."""
     cuts: dict[int, Cut] = {}
     nothing = ""
-    for number in _promising(parts, how):
+    promising = _promising(parts, how)
+    for place, number in enumerate(promising):
         part = parts[number]
         free = room - _size(part.heading, count) - 2
         if free <= 0:
             break
-        share = min(free, max(1, int(room * _LARGEST_SHARE))) if cuts else free
+        if isinstance(how, Whole):
+            share = free // (len(promising) - place)
+        else:
+            share = min(free, max(1, int(room * _LARGEST_SHARE))) if cuts else free
         made = cut(part.content.text, how, share, count)
         if made.text:
             cuts[number] = made
@@ -235,6 +255,69 @@ def _promising(parts: Sequence[_ShownPage], how: Slice) -> list[int]:
         "\n".join(parts[number].content.text for number in texts), starts, terms(how.words)
     )
     return [texts[block] for _, block in best] or texts[:1]
+
+
+def answer_question(
+    call: Retrieve, store: Store, here: Place, deadline: Deadline, *, count: Count
+) -> AnswerParts | None:
+    """The passages that answer a question, as many as fit, page by page; None if nothing shares a
+    word with it."""
+    here = replace(
+        here, chains=here.chains or tuple(each.chain for each in line_nodes(store, here))
+    )
+    pages = question_pages(store, here)
+    line = [page for page in store.pages(Where(session=here.session)) if page.chain in here.chains]
+    work = work_of(line, store)
+    found, missed = find_passages(call.topic, pages, work, store, deadline)
+    if not found:
+        return None
+    head = f"[hotset: passages of this conversation, the most promising first; {_DATA}]"
+    chosen = _fill(found, _room(call.max_tokens, head, count), store, here, count)
+    body = "\n".join(
+        f"{heading}\n" + "\n".join(_passage_texts(passages)) for heading, passages in chosen
+    )
+    note = f"timeout: {missed:,} of {len(pages):,} pages not searched" if missed else ""
+    shown = [passages[0].page for _, passages in chosen]
+    return AnswerParts(head, body, note, shown, whole=not note)
+
+
+def _fill(
+    found: Sequence[Passage], room: int, store: Store, here: Place, count: Count
+) -> list[tuple[str, list[Passage]]]:
+    """The best passages that fit, grouped by their page; a passage whose lines are there already
+    is left out."""
+    chosen: dict[PageId, tuple[str, list[Passage]]] = {}
+    seen: set[str] = set()
+    misses = 0
+    for each in found:
+        lines = {bare for line in each.text.split("\n") if len(bare := line.strip()) > _SHORT_LINE}
+        if lines and len(lines & seen) > _SEEN_SHARE * len(lines):
+            continue
+        heading = "" if each.page.id in chosen else _heading(store, each.page, here)
+        cost = _size(f"{heading}\n{each.text}\n", count) + 4
+        if cost > room:
+            misses += 1
+            if misses > _MOST_MISSES:
+                break
+            continue
+        room -= cost
+        seen |= lines
+        chosen.setdefault(each.page.id, (heading, []))[1].append(each)
+    return list(chosen.values())
+
+
+def _heading(store: Store, page: Page, here: Place) -> str:
+    return f"--- {origin(store, page, here.session)} ({page.id}) ---"
+
+
+def _passage_texts(passages: Sequence[Passage]) -> Iterator[str]:
+    """The passages of a page in its order, with a mark where lines are left out."""
+    last = 0
+    for each in sorted(passages, key=lambda each: each.lines):
+        if each.lines[0] > last + 1:
+            yield f"[lines {each.lines[0]}-{each.lines[1]}]"
+        yield each.text
+        last = each.lines[1]
 
 
 # search_history
@@ -287,7 +370,13 @@ def _by_index(
     )
     prompt = current_prompt(store, here)
     query = Query(call.query, only, here.knobs.results)
-    found = find_latest(query, store, index, deadline, lambda page: page.id not in prompt)
+    found = find_latest(
+        query,
+        store,
+        index,
+        deadline,
+        lambda page: page.id not in prompt and not is_resident(page, here),
+    )
     if found is None or not found.best:
         return None
     return (
@@ -303,7 +392,7 @@ def _through_the_store(
     sessions = _sessions(call.session, store, here)
     prompt = current_prompt(store, here)
     listed = _pages_to_search(call, sessions, store, deadline.share(_LISTING_SHARE))
-    pages = [page for page in listed if page.id not in prompt]
+    pages = [page for page in listed if page.id not in prompt and not is_resident(page, here)]
     found: PageHits = look_through(call.query, pages, store, deadline)
     note = f"timeout: {found.missed:,} of {len(pages):,} pages not searched" if found.missed else ""
     if not found.best:
@@ -454,14 +543,31 @@ def _messages(call: Range, store: Store, here: Place) -> list[list[Page]]:
     if here.session is None:
         raise NothingFound(NOT_KEPT_YET)
     chains = frozenset(here.chains or (node.chain for node in line_nodes(store, here)))
-    kept = store.pages(Where(session=here.session, turns=(call.first, min(call.last, END))))
-    pages = [page for page in kept if page.chain in chains and page.kind is not Kind.SYSTEM]
+    pages = list(_pages_of_turns(call, store, here.session, chains))
     if not pages:
         last = max((turn.number for turn in store.turns(here.session)), default=0)
         raise NothingFound(
             f"no messages in turns {call.first}-{call.last}; this conversation has turns 1-{last}"
         )
     return [list(message) for _, message in groupby(pages, lambda page: page.chain)]
+
+
+def _pages_of_turns(
+    call: Range, store: Store, session: SessionId, chains: frozenset[Chain]
+) -> Iterator[Page]:
+    """The pages of these turns, and the results of their calls, which arrived with a later one."""
+    waiting: set[str] = set()
+    for page in store.pages(Where(session=session, turns=(call.first, END))):
+        if page.chain not in chains or page.kind is Kind.SYSTEM:
+            continue
+        if page.kind.family is Kind.TOOL_CALL and page.turn <= call.last:
+            waiting.add(page.call)
+        if page.turn <= call.last or page.call in waiting:
+            yield page
+        elif not waiting:
+            return
+        if page.kind.family is not Kind.TOOL_CALL:
+            waiting.discard(page.call)
 
 
 def _write_messages(

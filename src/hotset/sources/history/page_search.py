@@ -23,6 +23,7 @@ from hotset.sources.history.pages import (
     current_prompt,
     follow,
     followed,
+    is_resident,
     line_nodes,
     on_line,
     page_text,
@@ -366,6 +367,8 @@ def look_up(
     call: Retrieve, store: Store, here: Place, deadline: Deadline, index: Index | None = None
 ) -> PageChoice:
     """The pages that a call names. Raises `NothingFound`."""
+    if call.more:
+        return _by_ids((call.id, *call.more), store, here)
     if call.id:
         return _by_id(call.id, store, here)
     if call.iteration is not None:
@@ -392,6 +395,21 @@ def _by_id(id: str, store: Store, here: Place) -> PageChoice:
         if pages := way(id, store, here):
             return PageChoice(pages)
     raise NothingFound(f"nothing has the id {safe_line(id)}; {_IDS}.{_closest(id, store, here)}")
+
+
+def _by_ids(ids: Sequence[str], store: Store, here: Place) -> PageChoice:
+    """The pages of several ids, each page once; unknown ids are named."""
+    pages: dict[PageId, Page] = {}
+    unknown: list[str] = []
+    for id in ids:
+        try:
+            pages.update((page.id, page) for page in _by_id(id, store, here).pages)
+        except NothingFound:
+            unknown.append(safe_line(id))
+    if not pages:
+        raise NothingFound(f"nothing has the ids {', '.join(unknown)}; {_IDS}.")
+    missing = f"nothing has the id {', '.join(unknown)}" if unknown else ""
+    return PageChoice(list(pages.values()), missing)
 
 
 def _of_reference(id: str, store: Store, _: Place) -> Sequence[Page]:
@@ -551,6 +569,19 @@ def _by_index(
         how = Lines((best.lines,)) if best.lines[0] else Whole()
         return PageChoice((best.page,), _also(found.best[1:]), how)
     return _choose(by_words, found.best, here, lambda page: (page.turn, page.time, page.position))
+
+
+def question_pages(store: Store, here: Place) -> list[Page]:
+    """The pages of this line that can answer a question: not those that the window holds in
+    full."""
+    pages = [
+        page
+        for page in _line_pages(store, here)
+        if page.kind is not Kind.IMAGE and not is_ours(page)
+    ]
+    if not pages:
+        raise NothingFound(NOT_KEPT_YET)
+    return [page for page in pages if not is_resident(page, here)] or pages
 
 
 def _by_topic(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from hashlib import blake2b
 
 from hotset.dialects.parts import size_of
@@ -17,10 +18,12 @@ from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, Ses
 from hotset.nouns.retrieval import Place
 from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.nouns.turn import Node
+from hotset.nouns.window import WHOLE, Spot
 from hotset.sealing import seal
 from hotset.sources.history.records import index_records
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
+from hotset.window.arguments import written_text
 from hotset.window.page_text import (
     MOST_ARGUMENTS,
     TextStretch,
@@ -63,7 +66,8 @@ def page_text(store: Store, page: Page, image: str = "") -> PageText:
         begins = content[:_HEX_BYTES].hex(" ")
         what = f"{safe_line(page.media)}, {len(content):,} bytes of binary data: {begins}"
         return PageText(f"({what})", own=False)
-    return PageText(content.decode("utf-8", "replace"), own=True)
+    written = written_text(content) if page.kind.family is Kind.TOOL_CALL else ""
+    return PageText(written or content.decode("utf-8", "replace"), own=True)
 
 
 def origin(store: Store, page: Page, here: SessionId | None) -> str:
@@ -124,6 +128,49 @@ def on_line(pages: Iterable[Page], chains: frozenset[Chain]) -> Iterator[Page]:
     return (page for page in pages if not chains or page.chain in chains or page.chain == ROOT)
 
 
+class LineTurns:
+    """The turns with which the messages of a line arrived, as the store numbers them; read when
+    first needed."""
+
+    def __init__(self, store: Store, chains: Sequence[Chain]) -> None:
+        self._store = store
+        self._chains = chains
+
+    def of(self, chain: Chain) -> int:
+        """The turn of a message of this line. What is not kept yet will be part of the next turn
+        of its session."""
+        if self._session is None:
+            return 1
+        where = Where(session=self._session, chain=chain, limit=1)
+        page = next(self._store.pages(where), None)
+        return page.turn if page is not None else self._next
+
+    @cached_property
+    def _session(self) -> SessionId | None:
+        """The session with the deepest message of the line, the latest if there are several."""
+        for chain in reversed(self._chains):
+            if pages := list(self._store.pages(Where(chain=chain))):
+                return pages[-1].session
+        return None
+
+    @cached_property
+    def _next(self) -> int:
+        assert self._session is not None
+        return 1 + max((turn.number for turn in self._store.turns(self._session)), default=0)
+
+
+def is_resident(page: Page, here: Place) -> bool:
+    """True if the window holds this page in full: every prompt, and what has neither left nor been
+    shortened."""
+    if page.chain not in here.chains:
+        return False
+    if page.kind is Kind.PROMPT:
+        return True
+    return bool(here.shown) and not (
+        Spot(page.chain, WHOLE) in here.shown or Spot(page.chain, page.position) in here.shown
+    )
+
+
 def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
     """Pages of the latest prompt on the question's line: they are in the window already, so they
     are no hits."""
@@ -134,7 +181,7 @@ def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
     return frozenset(page.id for page in prompts if page.chain == prompts[-1].chain)
 
 
-WATERMARK = "pages-1"
+WATERMARK = "pages-2"
 """With another number everything is indexed again: change it with how pages are read or cut."""
 
 _AT_ONCE = 64  # pages a commit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -256,7 +256,8 @@ def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
         about = f", about {', '.join(change.reference.topics)}" if change.reference.topics else ""
         yield plain(
             f"  {change.reference.id} stands for "
-            f"{count(len(change.reference.pages), 'page')}{about}"
+            f"{count(len(change.reference.pages), 'page')}{about}: "
+            f"hotset recall {change.reference.id}"
         )
     pages = (
         change.pages if full or len(change.pages) <= _PAGES_NAMED else change.pages[:_PAGES_NAMED]
@@ -281,7 +282,9 @@ def _name(change: Change) -> str:
     if len(change.pages) == 1:
         page = change.pages[0]
         return f"{page.id}  turn {page.turn}  {page.kind} {plain_line(page.tool)}".rstrip()
-    turns = sorted({page.turn for page in change.pages})
+    turns: Sequence[int] = sorted({page.turn for page in change.pages})
+    if change.reference is not None:
+        turns = sorted({*change.reference.turns})
     span = (
         f"turns {turns[0]}-{turns[-1]}"
         if len(turns) > 1

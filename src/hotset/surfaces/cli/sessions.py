@@ -19,13 +19,14 @@ from hotset.errors import BadInput
 from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, SessionId
-from hotset.nouns.turn import Node, Outcome, Session, Turn
+from hotset.nouns.turn import Node, Outcome, Reference, Session, Turn
 from hotset.runtime.reader import (
     Parent,
     Store,
     Where,
     did_you_mean,
     find_content,
+    find_reference,
     find_session,
     gist_of,
     metadata_of,
@@ -425,6 +426,7 @@ def _document(store: Store, story: SessionStory, full: bool) -> dict[str, Any]:
     epilog=examples(
         "hotset recall p3f9a",
         "hotset recall toolu_01A09q90qw90lq917835lq9 > result.txt",
+        "hotset recall r971514e2f17",
         "hotset recall p3f9a --json",
     )
 )
@@ -435,10 +437,13 @@ def recall(chosen: ProjectOptions, id: str, as_json: bool) -> None:
     """The exact bytes of one page, on stdout. A terminal shows control codes instead of obeying
     them.
 
-    ID is a page's id or the beginning of one, a tool call's id (for its result), or the SHA-256 of
-    a content.
+    ID is a page's id or the beginning of one, a tool call's id (for its result), a reference's id
+    (r..., for every page that it stands for), or the SHA-256 of a content.
     """
     with open_existing(chosen.config()) as store:
+        if (found := find_reference(store, id)) is not None:
+            _show_reference(store, *found, as_json=as_json)
+            return
         page, address = find_content(store, id)
         content = store.content(address)
         about = gist_of(store, page, content) if page is not None else None
@@ -462,6 +467,33 @@ def recall(chosen: ProjectOptions, id: str, as_json: bool) -> None:
         return
     sys.stdout.buffer.write(content)
     sys.stdout.buffer.flush()
+
+
+def _show_reference(
+    store: Store, reference: Reference, pages: Sequence[Page], *, as_json: bool
+) -> None:
+    """The pages of a reference, whole and in order."""
+    if as_json:
+        contents = [
+            {**msgspec.to_builtins(page), **_content_fields(store.content(page.digest))}
+            for page in pages
+        ]
+        emit_json({"reference": reference, "pages": contents})
+        return
+    first, last = reference.turns
+    parts = [
+        reference.id,
+        reference.kind,
+        f"turns {first}-{last}" if last > first else f"turn {first}",
+        count(len(pages), "page"),
+        f"{reference.tokens:,} tokens",
+        plain_line(", ".join(reference.topics)),
+    ]
+    emit(click.style("  ".join(filter(None, parts)), bold=True))
+    for page in pages:
+        emit("")
+        for line in _page_lines(store, page, full=True):
+            emit(line)
 
 
 def _content_fields(content: bytes) -> dict[str, Any]:
