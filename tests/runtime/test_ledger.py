@@ -504,6 +504,36 @@ def test_a_summary_that_failed_is_told_at_once_and_forgotten_in_time(config: Con
     assert watch.standing() == ()
 
 
+@pytest.mark.row("C8")
+def test_sixteen_turns_of_one_session_that_take_more_than_80k_tokens_are_told(config: Config):
+    large = replace(PLAIN, usage=Usage(input=5_001))
+    one = [replace(large, session=SessionId("s1"))] * 20
+    many = [replace(large, session=SessionId(f"s{number}")) for number in range(20)]
+    within = [replace(PLAIN, usage=Usage(input=5_000), session=SessionId("s1"))] * 20
+
+    assert watched(config, one)[1] == ["prompt_in_16_turns"]
+    assert watched(config, many)[1] == []
+    assert watched(config, within)[1] == []
+
+
+@pytest.mark.row("C8")
+def test_one_summary_in_a_hundred_may_fail(config: Config):
+    watch = Watch(config.thresholds)
+    watch.add(PLAIN, 0, 0.0)
+
+    assert watch.add(PLAIN, 1, 0.0, summaries=100) == ()
+    (alert,) = watch.add(PLAIN, 2, 0.0, summaries=100)
+    assert (alert.name, alert.value) == ("summary_failures", 2.0)
+
+
+@pytest.mark.row("C8")
+def test_one_call_in_ten_may_retrieve_something(config: Config):
+    turns = [replace(PLAIN, faults=int(number % 10 == 9)) for number in range(120)]
+
+    assert watched(config, turns)[1] == []
+    assert watched(config, [*turns, *[replace(PLAIN, faults=1)] * 10])[1] == ["retrieval_pct"]
+
+
 def test_an_alert_that_stands_is_told_again_after_an_hour(config: Config):
     watch = Watch(config.thresholds)
     times = [60.0 * minute for minute in range(240)]
@@ -556,7 +586,7 @@ def test_an_alert_is_an_event_in_the_store_once_an_hour_also_after_a_restart(
 
     raised = [event for event in store.events() if event.name == "Alert"]
     assert [(event.time, event.detail) for event in raised] == [
-        (5000.0, {"name": "retrieval_pct", "value": 100.0, "threshold": 5.0})
+        (5000.0, {"name": "retrieval_pct", "value": 100.0, "threshold": 10.0})
     ]
 
 

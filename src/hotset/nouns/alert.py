@@ -43,14 +43,19 @@ class Alert:
 NO_LIMIT = inf
 
 THRESHOLDS: Mapping[str, Threshold] = {
-    # A retrieval is a call more. Below one turn in 20 that is lost in what is saved; above, too
+    # A retrieval is a call more. Below one call in 10 that is lost in what is saved; above, too
     # much is left out.
     "retrieval_pct": Threshold(
-        5.0, Side.ABOVE, "the model asks for what was left out in too many turns"
+        10.0, Side.ABOVE, "the model asks for what was left out in too many calls"
     ),
-    # Each failure leaves a stretch without its summary, and they tend to have one cause: a model
-    # that cannot be reached.
-    "summary_failures": Threshold(0.0, Side.ABOVE, "summaries could not be written"),
+    # In percent of those that were due. Each failure leaves a stretch with notes by rules alone,
+    # and they tend to have one cause: a model that cannot be reached.
+    "summary_failures": Threshold(1.0, Side.ABOVE, "summaries could not be written"),
+    # 138,000 tokens in 16 calls is what the sessions had without a window of ours; half of that,
+    # and a reserve. A client with a large system prompt needs more: set what is usual there.
+    "prompt_in_16_turns": Threshold(
+        80_000.0, Side.ABOVE, "16 turns of a session take more tokens than they are meant to"
+    ),
     # A broken prefix is written again at full price. Batches that pay for themselves come less
     # often than once in 50 turns.
     "prefix_kept_pct": Threshold(98.0, Side.BELOW, "the provider's cache is lost too often"),

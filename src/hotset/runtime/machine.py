@@ -224,8 +224,12 @@ class Machine:
         self.tally.repeated += repeats.all
         self.tally.pointed += repeats.pointed
         now = self.clock()
+        counted = self.keeper.event_counts
+        failed = counted[SUMMARY_FAILED]
+        # Each summary that a model is asked for has one by rules first.
+        due = (counted[SUMMARISED] + failed) // 2
         for alert in self.watch.add(
-            bill, self.keeper.event_counts[SUMMARY_FAILED], now, window=window, repeats=repeats
+            bill, failed, now, window=window, repeats=repeats, summaries=due
         ):
             _log.warning(
                 "alert: %s is %.4g, %s %.4g: %s",

@@ -44,6 +44,9 @@ _FEWEST_REPEATS = 20
 """With fewer repeated results, their share means nothing: a single one among fewer would be more
 than 5 %."""
 
+_ITERATIONS = 16
+"""Turns of a session whose prompts are added up for an alert."""
+
 _LOOKS_EVERY = 10
 """Turns between two evaluations: each one counts all turns, and shares of 200 move slowly."""
 
@@ -53,6 +56,8 @@ class _Turn:
     bill: Bill
     failures: int
     """Summaries that had failed before it."""
+    summaries: int
+    """Summaries that had been due before it."""
     window: int
     repeats: Repeats
 
@@ -64,6 +69,7 @@ class Watch:
         self._thresholds = thresholds
         self._recent: deque[_Turn] = deque(maxlen=_RECENT)
         self._failures = 0
+        self._summaries = 0
         self._added = 0
         self._raised: dict[str, float] = {}
 
@@ -75,16 +81,17 @@ class Watch:
         *,
         window: int = 0,
         repeats: Repeats = NO_REPEATS,
+        summaries: int = 0,
     ) -> tuple[Alert, ...]:
-        """The alerts to be raised now; `failures` counts the summaries that failed since the
-        start.
+        """The alerts to be raised now; `failures` counts the summaries that failed since the start,
+        `summaries` those that a model was asked for.
 
         `window` is how many tokens the turn's prompt could have had; 0 if unknown.
         """
-        self._recent.append(_Turn(bill, self._failures, window, repeats))
+        self._recent.append(_Turn(bill, self._failures, self._summaries, window, repeats))
         self._added += 1
         failed = failures != self._failures
-        self._failures = failures
+        self._failures, self._summaries = failures, max(failures, summaries)
         if not failed and self._added % _LOOKS_EVERY:
             return ()
         fresh = tuple(
@@ -103,7 +110,9 @@ class Watch:
         turns = self._recent
         if not turns:
             return {}
-        readings: dict[str, float] = {"summary_failures": self._failures - turns[0].failures}
+        failed, due = self._failures - turns[0].failures, self._summaries - turns[0].summaries
+        readings: dict[str, float] = {"summary_failures": 100 * failed / due if due else 0.0}
+        readings |= _session_sizes([turn.bill for turn in turns])
         repeated = sum(turn.repeats.all for turn in turns)
         if repeated >= _FEWEST_REPEATS:
             readings["dedup_hit_pct"] = 100 * sum(turn.repeats.pointed for turn in turns) / repeated
@@ -117,7 +126,7 @@ def _shares(bills: Sequence[Bill]) -> dict[str, float]:
     for bill in bills:
         counts.add(bill)
     return {
-        "retrieval_pct": counts.retrieval_pct,
+        "retrieval_pct": 100 * counts.faults / max(1, counts.calls),
         "prefix_kept_pct": counts.prefix_kept_pct,
         "overhead_ms_p95": counts.overhead_ms_p95,
     }
@@ -133,6 +142,16 @@ def _sizes(turns: Collection[_Turn]) -> dict[str, float]:
         if turn.window
     ]
     return found | ({"window_pct": _mean(filled)} if len(filled) >= _FEWEST else {})
+
+
+def _session_sizes(bills: Sequence[Bill]) -> dict[str, float]:
+    """Tokens of the prompts of a session's latest 16 turns, for the session with most."""
+    prompts: dict[SessionId, list[int]] = {}
+    for bill in bills:
+        if bill.session is not None:
+            prompts.setdefault(bill.session, []).append(bill.usage.prompt)
+    sums = [sum(each[-_ITERATIONS:]) for each in prompts.values() if len(each) >= _ITERATIONS]
+    return {"prompt_in_16_turns": max(sums)} if sums else {}
 
 
 def _mean(values: Sequence[float]) -> float:
