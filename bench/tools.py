@@ -457,9 +457,9 @@ print(time.process_time() - began)
 _IN_A_PROCESS_OF_ITS_OWN = """
 import json, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])
-from hotset.nouns.tool import Origin, Tool
+from hotset.nouns.tool import OriginKind, Tool
 rows = json.loads((folder / "tools.json").read_text())
-tools = [Tool(n, s, Origin(o), own, d, p.encode()) for n, s, o, own, d, p in rows]
+tools = [Tool(n, s, OriginKind(o), own, d, p.encode()) for n, s, o, own, d, p in rows]
 questions = json.loads((folder / "questions.json").read_text())
 del rows
 wall, cpu = time.perf_counter(), time.process_time()
