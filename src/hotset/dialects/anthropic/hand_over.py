@@ -11,7 +11,7 @@ from hotset.dialects.sse import SseFrame, event, frame_of
 from hotset.dialects.view import replace_members
 
 
-class Renamer:
+class AnthropicRenamer:
     def __init__(self, hand_over: HandOver) -> None:
         self._hand_over = hand_over
         self._held: dict[int, list[tuple[SseFrame, dict[str, Any]]]] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hotset.dialects import json_bytes
-from hotset.dialects.anthropic.hand_over import Renamer
+from hotset.dialects.anthropic.hand_over import AnthropicRenamer
 from hotset.dialects.anthropic.reply import read, refuse
 from hotset.dialects.hand_over import HandOver
 from hotset.dialects.port import Round, TurnView
@@ -40,7 +40,7 @@ round's."""
 
 
 def view(ours: Container[str], *, streamed: bool, hand_over: HandOver | None = None) -> TurnView:
-    renamer = Renamer(hand_over) if hand_over is not None else None
+    renamer = AnthropicRenamer(hand_over) if hand_over is not None else None
     return view_turn(_Editor(ours), read, streamed=streamed, renamer=renamer)
 
 

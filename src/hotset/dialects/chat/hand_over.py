@@ -13,7 +13,7 @@ from hotset.dialects.view import replace_members
 _Call = dict[str, Any]
 
 
-class Renamer:
+class ChatRenamer:
     def __init__(self, hand_over: HandOver) -> None:
         self._hand_over = hand_over
         self._held: list[SseFrame] = []

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hotset.dialects import json_bytes
-from hotset.dialects.chat.hand_over import Renamer
+from hotset.dialects.chat.hand_over import ChatRenamer
 from hotset.dialects.chat.reply import read, refuse
 from hotset.dialects.hand_over import HandOver
 from hotset.dialects.port import Round, TurnView
@@ -83,7 +83,7 @@ class _Chunk:
 
 
 def view(ours: Container[str], *, streamed: bool, hand_over: HandOver | None = None) -> TurnView:
-    renamer = Renamer(hand_over) if hand_over is not None else None
+    renamer = ChatRenamer(hand_over) if hand_over is not None else None
     return view_turn(_Editor(ours), read, streamed=streamed, renamer=renamer)
 
 

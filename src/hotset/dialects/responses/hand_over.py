@@ -14,7 +14,7 @@ _ADDED, _DONE = "response.output_item.added", "response.output_item.done"
 _PIECE, _WHOLE = "response.function_call_arguments.delta", "response.function_call_arguments.done"
 
 
-class Renamer:
+class ResponsesRenamer:
     def __init__(self, hand_over: HandOver) -> None:
         self._hand_over = hand_over
         self._held: dict[int, list[tuple[SseFrame, dict[str, Any]]]] = {}

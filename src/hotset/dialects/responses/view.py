@@ -20,7 +20,7 @@ from hotset.dialects.chat.reply import refuse
 from hotset.dialects.hand_over import HandOver
 from hotset.dialects.port import OWN_SEARCH, OwnCall, Round, TurnView
 from hotset.dialects.responses.change import SEARCH_CALL
-from hotset.dialects.responses.hand_over import Renamer
+from hotset.dialects.responses.hand_over import ResponsesRenamer
 from hotset.dialects.responses.reply import read
 from hotset.dialects.sse import SseFrame, event
 from hotset.dialects.view import (
@@ -51,7 +51,7 @@ _RUN_BY_PROVIDER = frozenset(
 
 
 def view(ours: Container[str], *, streamed: bool, hand_over: HandOver | None = None) -> TurnView:
-    renamer = Renamer(hand_over) if hand_over is not None else None
+    renamer = ResponsesRenamer(hand_over) if hand_over is not None else None
     return view_turn(_Editor(ours), read, streamed=streamed, renamer=renamer)
 
 
