@@ -22,7 +22,7 @@ from hotset.surfaces.cli.terminal import emit_json, plain_line, span, table
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointRow:
+class ListedCheckpoint:
     """A checkpoint with its text."""
 
     checkpoint: SessionCheckpoint
@@ -50,7 +50,7 @@ def checkpoints(chosen: ProjectOptions, limit: int, session: str | None, as_json
     config = chosen.config()
     with open_or_empty(config) as store:
         found = list(checkpoints_in(store, find_session_id(store, session)))[::-1][:limit]
-        lines = [CheckpointRow(each, _text(store, each)) for each in found]
+        lines = [ListedCheckpoint(each, _text(store, each)) for each in found]
     if as_json:
         emit_json(lines)
     if not lines:

@@ -181,8 +181,7 @@ PROMISES = (
     Promise(
         "V5",
         "What is evicted depends on the kind of agent, with checkpoints on the way",
-        RowState.PARTLY,
-        "by a header; checkpoints are bare events; not in TOML, `wrap` or replay",
+        RowState.WORKING,
     ),
     Promise(
         "V6",
