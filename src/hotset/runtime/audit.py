@@ -116,7 +116,7 @@ def keep_event(store: Store, event: Event) -> None:
 
 def _hits(hits: Sequence[tuple[str, float]]) -> Detail:
     some = hits[:_MOST_IDS]
-    scores = [f"{score:.2f}" for _, score in some if score]
+    scores = [f"{score:.2f}" for _, score in some] if any(score for _, score in some) else []
     return {"ids": " ".join(seal(id).text for id, _ in some), "score": " ".join(scores)}
 
 

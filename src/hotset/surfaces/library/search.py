@@ -144,7 +144,8 @@ class LibrarySearch:
         """What `hotset search` finds, as text within the budget. Raises `BadInput`."""
         ids: list[tuple[str, float]] = []
         found = self._search(wanted, store, ids)
-        keep_event(store, searched_event("memory.search", wanted.query, ids, time.time()))
+        event = searched_event("memory.search", wanted.query, ids, time.time(), agent="program")
+        keep_event(store, event)
         return found
 
     def _search(
