@@ -171,7 +171,7 @@ class HistoryKnobs(Struct, frozen=True):
     """What a search of earlier work shows, and what a topic brings back."""
 
     topic_pages: Annotated[AtLeastOne, _of("pages")] = 3
-    """Pages that `retrieve_context(topic=...)` brings back; further ones are named."""
+    """Pages that `retrieve_context(tool=..., topic=...)` brings back; further ones are named."""
     results: Annotated[AtLeastOne, _of("pages")] = 20
     """Pages that a search returns."""
     excerpt_chars: Annotated[AtLeastOne, _of("characters")] = 160
