@@ -499,9 +499,7 @@ def strip_numbers(text: str) -> UnnumberedText | None:
         return None
     bare = set(at)
     return UnnumberedText(
-        "\n".join(
-            own.bare[index] if index in bare else line for index, line in enumerate(lines)
-        ),
+        "\n".join(own.bare[index] if index in bare else line for index, line in enumerate(lines)),
         at[0] + 1 + own.shift,
         at[-1] + 1 + own.shift,
         own.shift,

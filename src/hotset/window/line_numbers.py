@@ -28,8 +28,7 @@ class Numbering:
         found = [style.match(line) for line in lines]
         self.numbers = [int(match[1]) if match else None for match in found]
         after = [
-            line[match.end() :] if match else line
-            for line, match in zip(lines, found, strict=True)
+            line[match.end() :] if match else line for line, match in zip(lines, found, strict=True)
         ]
         numbered = [text for text, match in zip(after, found, strict=True) if match]
         self._space = _space_behind(numbered) if style in _STYLES[2:] else False
