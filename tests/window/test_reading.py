@@ -130,7 +130,26 @@ def test_a_search_with_context_shows_what_it_was_for(files, command):
     form = shown(text, command=command)
 
     hits = [line for line in text.split("\n") if "sendReply" in line]
-    assert sum(line in form.split("\n") for line in hits) >= 20
+    under = [re.sub(r"^src[^:]*:", "", line) for line in hits]  # the file's name stands above them
+    assert sum(line in form.split("\n") for line in under) >= 20
+    assert not files or sum(line.partition(":")[0] in form.split("\n") for line in hits) >= 20
+
+
+def test_the_name_of_a_file_stands_once_above_what_was_found_in_it():
+    text = "\n".join(
+        f"packages/core/src/evaluation/part_{n // 12}.ts:{n * 3 + 1}:  const limit{n} = load({n});"
+        for n in range(240)
+    )
+
+    form = shown(text, command="rg -n 'load\\(' packages").split("\n")
+
+    heading, found = "", []
+    for line in form:
+        heading = line if line.startswith("packages/") else heading
+        found += [f"{heading}:{line}"] if re.match(r"\d+:", line) else []
+    assert len(found) > 45
+    assert [line for line in found if line not in text.split("\n")] == []
+    assert len([line for line in form if line.startswith("packages/")]) == 20
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,12 @@ def _read_in(
     }
     for line in weighed.lines[first:end]:
         for piece in line.pieces:
-            if piece.kind.family is Kind.TOOL_CALL and piece.call not in shown:
-                if file := _named_file(piece.tool, piece.content, files):
-                    yield file
+            if (
+                piece.kind.family is Kind.TOOL_CALL
+                and piece.call not in shown
+                and (file := _named_file(piece.tool, piece.content, files))
+            ):
+                yield file
 
 
 @lru_cache(8)

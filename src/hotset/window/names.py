@@ -53,7 +53,8 @@ def names_of(content: bytes) -> frozenset[str]:
 
 
 _NAME_LIST = re.compile(
-    r"^(?:\[hotset: left-out names: .*\]|Names [^\n]*there: [^\n]*|… .*|\[CTX-REF:.*\]|"
+    r"^(?:\[hotset: left-out names: .*\]|Names [^\n]*there: [^\n]*|\[CTX-REF:.*\]|"
+    r"… (?!\$|line \d+ \([\d,]+ characters\): ).*|"  # not a value of JSON, not the ends of a line
     r"-> [A-Za-z0-9_][^\s,;:()]*(?: [A-Za-z0-9_][^\s,;:()]*)*)$",
     re.MULTILINE,
 )

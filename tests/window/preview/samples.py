@@ -167,7 +167,7 @@ SAMPLES = (
         ContentType.SEARCH,
         _HITS,
         shell("rg -n charge_card src"),
-        ("src/room_0.py:10:", "src/room_8.py:10:"),
+        ("src/room_0.py\n10:", "src/room_8.py\n10:"),
     ),
     Sample(
         "tests",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from hotset.text.outline import CodeBlock, flatten, outline, paragraphs
 from hotset.window.preview.content import Body, ToolQuery, closeness
-from hotset.window.preview.excerpt import Label, LineSpan, Reading, Worth
+from hotset.window.preview.excerpt import Label, Reading, Worth
 from hotset.window.preview.rarity import odd_lines, odd_spans
 
 _IMPORT = re.compile(

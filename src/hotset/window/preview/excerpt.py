@@ -89,7 +89,7 @@ class Excerpt:
 
 
 _SHORTEST_PREFACE = 40
-_MENTIONS = 0.1  # share of the room for names that occur only in the gaps
+_MENTIONS = 0.05  # share of the room for names that occur only in the gaps
 _MOST_ABOVE = 0.9
 _LONGEST_LINE = 600
 _FEW_LINES = 0.7  # of the room that a few lines may take together, however long they are
@@ -128,6 +128,7 @@ def compose(
     room: int,
     mark: Mark | None = None,
     margin: int = 0,
+    *,
     shift: int = 0,
 ) -> Excerpt:
     """An excerpt of at most `room` characters. No mark is longer than `margin`."""
@@ -141,7 +142,9 @@ def compose(
         above += reading.above
     free = room - _size(above) - 1 if above else room
     widest = max(min(reading.widest, longest_line(room)), int(_FEW_LINES * free) // len(lines))
-    excerpt = _compose_lines(lines, replace(reading, widest=widest), free, mark, margin, shift)
+    excerpt = _compose_lines(
+        lines, replace(reading, widest=widest), free, mark, margin, shift=shift
+    )
     text = "\n".join([*above, excerpt.text])
     mentions = _mentions(
         lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS))
@@ -150,7 +153,7 @@ def compose(
 
 
 def _compose_lines(
-    lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int, shift: int
+    lines: Sequence[str], reading: Reading, room: int, mark: Mark, margin: int, *, shift: int
 ) -> Excerpt:
     longest = reading.widest
     fitted = [

@@ -23,12 +23,14 @@ from hotset.window.preview.json_text import is_laid_out, read_json_lines, view_j
 from hotset.window.preview.opaque import view_opaque
 from hotset.window.preview.output import read_checks, read_log, read_output, skim_checks, skim_log
 from hotset.window.preview.prose import read_prose, view_markup
-from hotset.window.preview.rows import read_diff, read_hits, read_listing, read_table
+from hotset.window.preview.rows import read_diff, read_hits, read_listing, read_table, view_hits
 from hotset.window.preview.sniffer import content_type, sections
 
 _WORTHWHILE = 0.75  # a preview longer than this share of its text saves too little
 _SLICE_LINES = 100  # about what one answer of `retrieve_context` can hold
 _SLICE_PIECES = 10  # the same for a long line
+_FRAME_SHARE = 0.1  # of the room, for what stands above the content
+_SHORTEST_FRAME = 100
 _POINTED = Worth.HEAD + 8  # more than the beginning of a file, less than what went wrong in it
 _ABOVE, _BELOW = 3, 8  # lines around one that was pointed to
 _LOOKED_AT = 96 * 1024  # characters read closely; beyond, only errors and warnings are searched
@@ -63,6 +65,7 @@ _SKIMMERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
 """Readers for the middle of texts that are too long to be read closely."""
 _VIEWERS: Mapping[ContentType, Callable[[Body, ToolQuery], ExcerptView]] = {
     ContentType.JSON: view_json,
+    ContentType.SEARCH: view_hits,
     ContentType.HTML: view_markup,
     ContentType.OPAQUE: view_opaque,
 }
@@ -93,7 +96,8 @@ def _preview_of_lines(
 ) -> Preview:
     """The preview of content made of lines, which are shown unchanged."""
     frame = [
-        LineSpan(0, inner.first, Worth.FRAME, least=1),
+        LineSpan(0, _reach(lines[: inner.first], _of_frame(query.room)), Worth.FRAME, least=1),
+        LineSpan(0, inner.first, Worth.TAIL, least=1),
         LineSpan(inner.end, len(lines), Worth.FRAME, least=1),
     ]
     near = _near(inner)
@@ -124,6 +128,11 @@ def _pointed_spans(inner: Body, query: ToolQuery) -> Iterator[LineSpan]:
             yield LineSpan(
                 max(inner.first, index - _ABOVE), min(inner.end, index + _BELOW), _POINTED
             )
+
+
+def _of_frame(room: int) -> int:
+    """Characters for a client's words above the content: some explain at length why it is long."""
+    return max(_SHORTEST_FRAME, int(_FRAME_SHARE * room))
 
 
 def _near(inner: Body) -> list[Body]:

@@ -10,7 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.window.preview.content import Body, ToolQuery, closeness
-from hotset.window.preview.excerpt import Label, LineSpan, Reading, Worth
+from hotset.window.preview.excerpt import (
+    ExcerptView,
+    Label,
+    LineSpan,
+    Reading,
+    Worth,
+    longest_line,
+    no_label,
+    no_slice,
+)
 from hotset.window.preview.rarity import forms, odd_lines, odd_rows, odd_spans
 from hotset.window.preview.trouble import alarms, failure_spans, failures
 
@@ -22,6 +31,10 @@ HEADING = re.compile(r"(?:[A-Za-z]:)?[\w./@+~$()\[\]-]{1,240}\.\w{1,10}")
 _LONGEST_GROUP = 12  # most lines of one file shown together: a hit with its context
 _HITS_LABELS = 0.2  # which files have hits matters more than any single hit
 _WIDEST_HIT = 240
+_MOST_HITS = 4000  # lines of a search that are laid out by files
+_HITS = 0.6  # of them have the name of a file before them
+_SLICE_LINES = 100
+_WITH_CONTEXT = 2  # times the room: of a longer text, the lines around hits are left out
 _PER_GROUP = 3.0  # how much less each further hit of the same file is worth
 _CONTEXT_LESS = 40.0  # how much less a hit's context is worth than any hit
 _MATCH = re.compile(r"[^:\n]{0,240}?(?:^|:)\s{0,6}\d{1,7}:")
@@ -60,6 +73,78 @@ def read_hits(body: Body, query: ToolQuery) -> Reading:
         )
     )
     return Reading(spans, _label_counts(body, files), label_share=_HITS_LABELS, widest=_WIDEST_HIT)
+
+
+def view_hits(body: Body, query: ToolQuery) -> ExcerptView:
+    """Hits under the names of their files, each name once: half of most hits is their path. No
+    lines if the text is laid out so already, or has no names."""
+    places = [HIT.match(line) for line in body.lines[:_MOST_HITS]]
+    if len(body.lines) > _MOST_HITS or sum(map(bool, places)) < _HITS * len(body.lines):
+        return ExcerptView((), Reading((), no_label), no_slice, 0, no_slice)
+    widest = min(_WIDEST_HIT, longest_line(query.room))
+    lines: list[str] = []
+    at: list[int] = []  # the place of each line in the text
+    files: list[tuple[int, int]] = []  # the lines of each file
+    path = ""
+    hits = [bool(place) and _is_match(line) for line, place in zip(body.lines, places, strict=True)]
+    context = [bool(place) and not hit for place, hit in zip(places, hits, strict=True)]
+    bare = any(hits) and sum(map(len, body.lines)) > _WITH_CONTEXT * query.room
+    for index, (line, place) in enumerate(zip(body.lines, places, strict=True)):
+        if place and place["path"] != path:
+            path = place["path"]
+            lines.append(path)
+            at.append(index)
+            files.append((len(lines) - 1, len(lines)))
+        if line == "--" or (bare and context[index]):
+            continue
+        lines.append(_clipped(line[len(path) + 1 :] if place else line, widest))
+        at.append(index)
+        if files:
+            files[-1] = files[-1][0], len(lines)
+
+    def numbers(first: int, end: int) -> tuple[int, int]:
+        return body.first + at[first] + 1, body.first + at[end - 1] + 1
+
+    def mark(first: int, end: int) -> str:
+        low, high = numbers(first, end)
+        return f"… line {low} …" if low == high else f"… lines {low}-{high} …"
+
+    def slice_(first: int, end: int) -> str:
+        low, high = numbers(first, end)
+        return f'lines="{low}-{min(high, low + _SLICE_LINES)}"'
+
+    odd = odd_lines([UNDER_HEADING.sub("", line, count=1) for line in lines])
+    spans = [
+        *_file_spans(lines, files, query),
+        *odd_spans(Body(0, lines), odd),
+    ]
+    left = sum(context) if bare else 0
+    preface = f"[{left:,} lines around the hits left out]" if left else ""
+    reading = Reading(spans, no_label, preface, label_share=0.0, widest=_WIDEST_HIT)
+    return ExcerptView(lines, reading, mark, len(f"… lines {body.end}-{body.end} …"), slice_)
+
+
+def _clipped(line: str, widest: int) -> str:
+    return line if len(line) <= widest else f"{line[: widest - 2]} …"
+
+
+def _file_spans(
+    lines: Sequence[str], files: Sequence[tuple[int, int]], query: ToolQuery
+) -> Iterator[LineSpan]:
+    """The name of each file with its best hit, then its further hits; context comes last."""
+    scores = closeness(lines, query)
+    best = closeness(["\n".join(lines[first:end]) for first, end in files], query)
+    for (first, end), near in zip(files, best, strict=True):
+        hits = [at for at in range(first + 1, end) if _is_match(lines[at])] or list(
+            range(first + 1, end)
+        )
+        yield LineSpan(first, first + 1, Worth.ASKED + 15 + 12 * near)
+        ranked = sorted(hits, key=lambda at: (-scores[at], at))
+        for rank, at in enumerate(ranked):
+            yield LineSpan(
+                at, at + 1, Worth.ASKED + 12 * near + 6 * scores[at] - _PER_GROUP * min(rank, 12)
+            )
+        yield LineSpan(first, end, Worth.REST + 10 * near, least=2)
 
 
 def _is_match(line: str) -> bool:
