@@ -307,17 +307,15 @@ def test_checkpoints_are_listed_with_what_is_needed_to_go_back_and_are_found_by_
 
     listed = desk.run("checkpoints", "--json").json()
 
-    assert [each["checkpoint"]["mark"] for each in listed] == [50, 25]  # the newest first
-    page, turn = listed[0]["checkpoint"]["page"], listed[0]["checkpoint"]["turn"]
-    text = listed[0]["text"]
+    assert [each["mark"] for each in listed] == [50, 25]  # the newest first
+    turn, text = listed[0]["turn"], listed[0]["text"]
     assert text.startswith("Checkpoint of session ")
     assert "Wanted: " in text
     assert f"get_turn_range(1, {turn})" in text
-    assert desk.run("recall", page).out == text
     table = desk.run("checkpoints", "last")
-    assert (table.code, "50 %" in table.out, page in table.out) == (0, True, True)
-    found = desk.run("search", "checkpoint of session", "--json").json()
-    assert page in json.dumps(found)
+    assert (table.code, "50 %" in table.out) == (0, True)
+    found = desk.run("search", "checkpoint of session", "--type", "record", "--json").json()
+    assert json.dumps(text)[1:-1] in json.dumps(found)
 
 
 @pytest.mark.row("V5")

@@ -61,7 +61,7 @@ class Shelf:
     ) -> ToolMatches:
         return ToolMatches(self.find(query, limit, only, session=session))
 
-    def told(
+    def render_found(
         self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
     ) -> str:
         del max_tokens, waiting

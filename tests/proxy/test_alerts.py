@@ -99,9 +99,9 @@ def test_without_a_bound_no_number_of_tokens_is_too_many(tmp_path):
 @pytest.mark.parametrize(("alerts", "is_told"), [("", True), ("window_pct = 100", False)])
 @pytest.mark.rest_slow
 def test_prompts_that_fill_the_window_are_told(tmp_path, alerts, is_told):
-    figures, standing, raised = told(tmp_path, asks(WORDS), alerts, budget=3800)
+    figures, standing, raised = told(tmp_path, asks(WORDS), alerts, budget=3550)
 
-    assert 0.9 * 3800 < figures["mean_context"] < 3800
+    assert 0.9 * 3550 < figures["mean_context"] < 3550
     assert ("window_pct" in standing) is is_told
     assert ("window_pct" in {event.detail["name"] for event in raised}) is is_told
 

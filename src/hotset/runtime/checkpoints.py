@@ -1,5 +1,5 @@
 """Checkpoints: a session's prompt passed a quarter, or half, of its window for the first time. Each
-keeps what is needed to go back to it, as a page that searches find."""
+keeps what is needed to go back to it, as a record that searches find."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hotset.nouns.deposit import PageAdded
 from hotset.nouns.link import Link
-from hotset.nouns.page import Kind, PageId, SessionId
+from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, TurnRef
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.record import Record
+from hotset.sealing import seal
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose
 from hotset.window.summary import line_of
@@ -40,8 +40,8 @@ class SessionCheckpoint:
     tokens: int
     window: int
     time: float
-    page: PageId | None
-    """The page that says what was wanted, done and open then; None in older stores."""
+    text: str
+    """What was wanted, done and open then; empty in older stores."""
 
 
 def passed_marks(before: int, now: int, window: int) -> tuple[int, ...]:
@@ -66,7 +66,7 @@ def checkpoints_in(store: Store, session: SessionId | None = None) -> Iterator[S
             mark, tokens, window = (
                 int(event.detail.get(name, 0)) for name in ("mark", "tokens", "window")
             )
-            page = str(event.detail.get("page", ""))
+            text = str(event.detail.get("summary", ""))
             yield SessionCheckpoint(
                 event.session,
                 event.turn,
@@ -74,7 +74,7 @@ def checkpoints_in(store: Store, session: SessionId | None = None) -> Iterator[S
                 tokens,
                 window,
                 event.time,
-                PageId(page) if page else None,
+                text,
             )
 
 
@@ -105,14 +105,11 @@ async def _keep(
         if mark in known:
             continue
         text = await asyncio.to_thread(checkpoint_text, tuple(planned.links), mark, ref)
-        kept = await machine.keeper.keep(
-            PageAdded(ref.session, opened.agent, Kind.FINDING, text.encode(), opened.time)
-        )
         detail: dict[str, str | int | float] = {
             "mark": mark,
             "tokens": tokens,
             "window": planned.knobs.window,
-            "page": kept.pages[0],
+            "summary": seal(text).text,
         }
         await machine.keeper.happened(
             Event(CHECKPOINT, opened.time, ref.session, ref.number, detail)

@@ -33,8 +33,8 @@ _START_SECONDS = 300
 _IDLE_SECONDS = 300
 _LOOK_SECONDS = 0.01
 
-_ENDLESS = frozenset({"tend tools"})
-_RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists", "remember"})
+_ENDLESS = frozenset({"tend tools", "tend memory"})
+_RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists"})
 """Background work that begins with a pause, so that calls go first."""
 
 
@@ -127,6 +127,8 @@ class LocalProxy:
         """Return when the index, gists and memories are up to date too. A memory is made of a
         session that is quiet by the proxy's own clock: a stopped clock must be moved first."""
         self._wait(_ENDLESS)
+        asyncio.run_coroutine_threadsafe(self._remember(), self._loop).result(_IDLE_SECONDS)
+        self._wait(_ENDLESS)
 
     def _wait(self, besides: Collection[str]) -> None:
         asyncio.run_coroutine_threadsafe(self._idle(besides), self._loop).result(_IDLE_SECONDS)
@@ -139,6 +141,11 @@ class LocalProxy:
             quiet = quiet + 1 if warm and not background.names - set(besides) else 0
         if besides is _ENDLESS and (index := self._machine.follower.index) is not None:
             await asyncio.to_thread(index.fold)
+
+    async def _remember(self) -> None:
+        for source in self._machine.sources:
+            if source.name == "memory" and source.every:
+                await source.upkeep()
 
     def _run(self) -> None:
         try:

@@ -47,7 +47,7 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RecentWork:
     """What a conversation is about when a question is asked: its latest calls."""
 
     calls: Mapping[str, str]
@@ -58,7 +58,7 @@ class Work:
     """Names in the latest calls."""
 
 
-def work_of(line: Sequence[Page], store: Store) -> Work:
+def work_of(line: Sequence[Page], store: Store) -> RecentWork:
     """The work at the end of this line."""
     calls: dict[str, str] = {}
     for page in line:
@@ -77,7 +77,7 @@ def work_of(line: Sequence[Page], store: Store) -> Work:
     words = (
         Term(lower_in_place(name), _LATEST_WEIGHT) for name, _ in names.most_common(_LATEST_WORDS)
     )
-    return Work(calls, files, tuple(words))
+    return RecentWork(calls, files, tuple(words))
 
 
 def _files(text: str) -> set[str]:
@@ -102,7 +102,7 @@ class _ReadPage:
 def find_passages(
     question: str,
     pages: Sequence[Page],
-    work: Work,
+    work: RecentWork,
     store: Store,
     deadline: Deadline,
 ) -> tuple[list[Passage], int]:
@@ -113,7 +113,9 @@ def find_passages(
     return _score(read, question, work), len(latest) - len(read)
 
 
-def _read(pages: Sequence[Page], work: Work, store: Store, deadline: Deadline) -> list[_ReadPage]:
+def _read(
+    pages: Sequence[Page], work: RecentWork, store: Store, deadline: Deadline
+) -> list[_ReadPage]:
     """The pages' texts, as many as there is time for."""
     left = _MOST_BYTES
     read: list[_ReadPage] = []
@@ -159,7 +161,7 @@ def _split(part: TextStretch) -> Iterator[TextStretch]:
             start, size = at + 1, 0
 
 
-def _score(read: Sequence[_ReadPage], question: str, work: Work) -> list[Passage]:
+def _score(read: Sequence[_ReadPage], question: str, work: RecentWork) -> list[Passage]:
     """BM25 over stretches, with the whole page's, its name's and its neighbours'."""
     asked = terms(question)
     known = {term.text for term in asked}

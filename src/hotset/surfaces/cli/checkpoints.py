@@ -4,13 +4,11 @@ window."""
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 import click
 
-from hotset.errors import HotsetError
-from hotset.runtime.checkpoints import SessionCheckpoint, checkpoints_in
-from hotset.runtime.reader import Store, find_session_id, open_or_empty
+from hotset.runtime.checkpoints import checkpoints_in
+from hotset.runtime.reader import find_session_id, open_or_empty
 from hotset.surfaces.cli.options import (
     ProjectOptions,
     as_json,
@@ -19,14 +17,6 @@ from hotset.surfaces.cli.options import (
     project_options,
 )
 from hotset.surfaces.cli.terminal import emit_json, plain_line, span, table
-
-
-@dataclass(frozen=True, slots=True)
-class ListedCheckpoint:
-    """A checkpoint with its text."""
-
-    checkpoint: SessionCheckpoint
-    text: str
 
 
 @click.command(
@@ -50,44 +40,33 @@ def checkpoints(chosen: ProjectOptions, limit: int, session: str | None, as_json
     config = chosen.config()
     with open_or_empty(config) as store:
         found = list(checkpoints_in(store, find_session_id(store, session)))[::-1][:limit]
-        lines = [ListedCheckpoint(each, _text(store, each)) for each in found]
     if as_json:
-        emit_json(lines)
-    if not lines:
+        emit_json(found)
+    if not found:
         chosen.say(
             "no session has passed a quarter of its window yet; see what is kept: "
             f"{chosen.hint('sessions')}"
         )
-    if as_json or not lines:
+    if as_json or not found:
         return
     table(
-        ("session", "turn", "window", "tokens", "when", "page", "wanted"),
+        ("session", "turn", "window", "tokens", "when", "wanted"),
         [
             (
-                line.checkpoint.session,
-                str(line.checkpoint.turn),
-                f"{line.checkpoint.mark} %",
-                f"{line.checkpoint.tokens:,}",
-                f"{span(now - line.checkpoint.time)} ago",
-                line.checkpoint.page or "",
-                _wanted(line.text),
+                each.session,
+                str(each.turn),
+                f"{each.mark} %",
+                f"{each.tokens:,}",
+                f"{span(now - each.time)} ago",
+                _wanted(each.text),
             )
-            for line in lines
+            for each in found
         ],
         right=(1, 2, 3),
     )
-    page = next((line.checkpoint.page for line in lines if line.checkpoint.page), None)
-    if page:
-        chosen.say(f"\nRead one with: {chosen.hint(f'recall {page}')}")
-
-
-def _text(store: Store, checkpoint: SessionCheckpoint) -> str:
-    if checkpoint.page is None:
-        return ""
-    try:
-        return store.content(store.page(checkpoint.page).digest).decode("utf-8", "replace")
-    except HotsetError:
-        return ""  # the page was lost to damage; `hotset verify` names it
+    chosen.say(
+        f"\nGo back to one with: {chosen.hint(f'show {found[0].session} --turns {found[0].turn}')}"
+    )
 
 
 def _wanted(text: str) -> str:
