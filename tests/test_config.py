@@ -262,6 +262,7 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         "limits": ("{file = {over = 10, room = 5}}", {Kind.FILE: Limit(10, 5)}),
         "tools": ("{Bash = {over = 10, room = 5}}", {"Bash": Limit(10, 5)}),
         "spared": ('["plan"]', {Kind.PLAN}),
+        "forms.instructions": ('["AGENTS.md"]', ("AGENTS.md",)),
     }
     for name, value in Knobs().by_name().items():
         other = (

@@ -521,6 +521,8 @@ def _allowed(kind: Any) -> str:
         )
     if kind == Texts:
         return 'a list of texts, such as ["github__*"]'
+    if get_origin(bare) is tuple:
+        return 'a list of texts, such as ["AGENTS.md"]'
     if get_origin(bare) is frozenset:
         return f"a list of kinds, of {', '.join(Kind)}"
     choices = get_args(bare) or (() if bare is str else bare)

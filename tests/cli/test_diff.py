@@ -323,7 +323,7 @@ def test_checkpoints_are_listed_with_what_is_needed_to_go_back_and_are_found_by_
 def test_the_header_that_names_an_agent_gives_it_the_knobs_of_its_kind(
     desk: Desk, play, agent: str, form: str | None
 ):
-    play(2, headers={"x-hotset-agent": agent}, knobs=None, text=LONG[:1500])
+    play(2, headers={"x-hotset-agent": agent}, knobs=None, text=LONG[:6000])
 
     told = desk.run("diff", "last", "2", "--json").json()
 
