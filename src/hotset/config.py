@@ -519,10 +519,8 @@ def _allowed(kind: Any) -> str:
         return (
             f"{number} from {facts['ge']} {'to {}'.format(facts['le']) if 'le' in facts else 'up'}"
         )
-    if kind == Texts:
+    if kind == Texts or get_origin(bare) is tuple:
         return 'a list of texts, such as ["github__*"]'
-    if get_origin(bare) is tuple:
-        return 'a list of texts, such as ["AGENTS.md"]'
     if get_origin(bare) is frozenset:
         return f"a list of kinds, of {', '.join(Kind)}"
     choices = get_args(bare) or (() if bare is str else bare)
