@@ -313,7 +313,8 @@ def test_switched_off_a_request_goes_out_before_it_is_counted_and_is_counted_all
     first, second = store.bills()
     assert first.sent == replace(first.whole, output=first.sent.output)
     assert first.sent.cache_read == 0
-    assert second.sent.cache_read > 3000
+    # Anthropic caches what is marked, and this client marks nothing.
+    assert (second.sent.cache_read > 3000) is (dialect != "anthropic")
     assert second.sent == replace(second.whole, output=second.sent.output), (
         "what is sent as it came saves nothing"
     )

@@ -10,6 +10,7 @@ import pytest
 
 from hotset.dialects import DIALECTS as WIRE
 from hotset.errors import DiskFull, PageDamaged, StoreFailed
+from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName
 from hotset.nouns.page import ROOT, Chain, Kind
@@ -201,7 +202,11 @@ def test_a_long_history_that_is_seen_for_the_first_time_passes_once_and_is_plann
 ):
     """Its plan takes longer than a call waits for one; what it decided holds from the next request
     on, and is kept with it."""
-    world = pair(lambda _: Say("Yes."), bounded=BoundedPool(60.0, cpu_seconds=0.15))
+    world = pair(
+        lambda _: Say("Yes."),
+        bounded=BoundedPool(60.0, cpu_seconds=0.15),
+        knobs=Knobs(early=False),
+    )
     talk = Talk(world.address, "anthropic", headers={"x-session-id": "long"} if named else {})
     for n in range(40):
         asking, called, result = with_a_result("anthropic", code(f"part{n}"))
