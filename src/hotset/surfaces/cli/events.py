@@ -106,4 +106,9 @@ def events(
             + f"  {shortened(plain_line(sentence(event)), room)}"
         )
     if not found:
-        chosen.say("no such event; without --type, --agent, --turns and --since there may be some")
+        narrowed = any((session, types, agents, turns, since, until))
+        chosen.say(
+            "no such event; ask for fewer things at once"
+            if narrowed
+            else f"nothing has happened yet; see what is kept: {chosen.hint('sessions')}"
+        )
