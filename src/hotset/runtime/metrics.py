@@ -256,7 +256,7 @@ class UnusedTools:
 
 
 def unused_tools(store: Store, config: Config) -> UnusedTools | None:
-    """What tools that nobody calls cost; None before the first session with tools."""
+    """Cost of the tools that no recent session called; None before the first session with tools."""
     latest = latest_tools(store, config.knobs_for("").toolbox.unused)
     if not latest:
         return None

@@ -375,7 +375,7 @@ def _savings_lines(found: Savings) -> Iterator[str]:
 
 
 def _describe_unused(unused: UnusedTools) -> str:
-    """What the schemas of tools that nobody calls take of every prompt."""
+    """What the schemas of tools that no recent session called take of every prompt."""
     return (
         f"{len(unused.names)} of {count(unused.offered, 'tool')} not called in the latest "
         f"{count(unused.sessions, 'session')}: {unused.tokens:,} tokens of every prompt "
