@@ -14,7 +14,7 @@ from hotset.nouns.message import ClientTool
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.turn import Event, Outcome
 from hotset.nouns.window import WHOLE, Hidden, SentRequest, Spot, Stub
-from hotset.store.connection import Tuning
+from hotset.store.connection import Tuning, connect
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.port import Where
 from hotset.store.sqlite import SqliteStore
@@ -213,6 +213,17 @@ def test_threads_read_while_others_write(store):
         reads = pool.map(read, range(20))
         assert all(reads)
         assert len(set(writes)) == 200
+
+
+def test_a_reader_that_has_not_read_yet_keeps_the_wal_it_saw(tmp_path):
+    with SqliteStore.open(tmp_path, Tuning(ballast_bytes=0)) as store:
+        kept(store, Event("before", 1.0))
+        reader = connect(store.database, Tuning(), reading=True)
+        reader.refuse_moved()
+    with SqliteStore.open(tmp_path, Tuning(ballast_bytes=0)) as store:
+        kept(store, Event("after", 2.0))
+        reader.refuse_moved()
+        reader.close()
 
 
 def test_text_compresses_and_noise_does_not_grow(store):

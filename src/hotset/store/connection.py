@@ -90,6 +90,10 @@ class Connection(apsw.Connection):
         with them.
         """
         self.refuse_replaced()
+        if self.beside == (None, None):
+            # SQLite opens the WAL at the first read. Until then the last one to close the database
+            # removes it, and a later WAL would look like one that was put in its place.
+            self.pragma("user_version")
         now = _look(self._wal)[0], _look(self._index)[0]
         if now == self.beside:
             return
