@@ -114,8 +114,8 @@ def earlier_text(
     change: ContextChange, stub: Stub, lines: Sequence[str], room: int, turns: str = ""
 ) -> str:
     """What stands in a successor's first request: the reference to all that was before, and as many
-    of `lines` as fit into `room` characters. `turns` is the call that brings its turns, where it
-    is another session."""
+    of `lines` as fit into `room` characters. `turns` are the calls that bring the turns of other
+    sessions."""
     kept: list[str] = []
     for line in lines:
         if len(shown := clip(line, room)) <= room and room > _SHORTEST_LINE:

@@ -45,6 +45,7 @@ _MOST_BYTES = 4 << 20  # of them
 _ENDS = {Kind.PROMPT: (8_000, 2_000), Kind.RESPONSE: (8_000, 4_000), Kind.TOOL_CALL: (16_000, 0)}
 _RESULT_ENDS = (2_000, 2_000)
 _MOST_SESSIONS = 32  # of the latest are looked at for the one that was cleared
+_MOST_NAMED = 3  # of the sessions that the reference covers, the latest
 _MOST_ABOVE = 64  # sessions that continue one another
 _OPEN_SECONDS = 600.0  # a reply that began longer ago and has no end will have none
 _SILENT = frozenset({Kind.SYSTEM, Kind.THINKING})
@@ -232,14 +233,21 @@ def _waits(store: Store, session: SessionId, turn: Turn) -> bool:
 
 
 def _work_pages(store: Store, session: SessionId, here: frozenset[Chain]) -> list[Page]:
-    """The pages of a session's own work that are not among the messages of this request."""
+    """The pages of a session's own work that are not among the messages of this request. The last
+    results may have come with the side request for the summary."""
     working = {turn.number for turn in _working_turns(store, session)}
-    pages = (page for page in store.pages(Where(session=session)) if page.turn in working)
-    return [
-        page
-        for page in pages
-        if page.kind not in _SILENT and page.chain != ROOT and page.chain not in here
-    ]
+    calls: set[str] = set()
+    pages: list[Page] = []
+    for page in store.pages(Where(session=session)):
+        if page.kind in _SILENT or page.chain == ROOT:
+            continue
+        if page.turn in working:
+            calls.add(page.call)
+        elif not page.call or page.call not in calls:
+            continue
+        if page.chain not in here:
+            pages.append(page)
+    return pages
 
 
 def _make(
@@ -251,19 +259,23 @@ def _make(
 ) -> Candidate:
     knobs = scene.knobs
     lines = _read(pages, scene.store)
-    turns = sorted({page.turn for page in pages if page.session == session})
-    span = (turns[0], turns[-1]) if turns else (1, 1)
+    spans = _spans(pages)
+    span = spans.get(session, (1, 1))
     spots = list(dict.fromkeys(Spot(page.chain, WHOLE) for page in pages))
     moment = Moment(scene.now, scene.price, scene.count)
     stub = stub_of(spots, lines, span, (), forms=knobs.forms, moment=moment)
     stub = _sealed(stub, sum(page.size for page in pages) // _CHARS_PER_TOKEN)
-    call = f'get_turn_range(first={span[0]}, last={span[1]}, session="{session}")'
+    calls = [
+        f'get_turn_range(first={first}, last={last}, session="{each}")'
+        for each, (first, last) in list(spans.items())[-_MOST_NAMED:]
+        if each != origin.session
+    ]
     told = earlier_text(
         cut.change,
         stub,
         [seal(line).text for line in _work_lines(read_work(lines), cut.change)],
         knobs.successor.lines,
-        call if session != origin.session else "",
+        ", ".join(calls),
     )
     reference = Reference(
         id=stub.id,
@@ -287,6 +299,21 @@ def _make(
         1.0,
         origin=_Offer(cut, session, session in (origin.session, origin.parent), reference),
     )
+
+
+def _spans(pages: Sequence[Page]) -> dict[SessionId, tuple[int, int]]:
+    """The first and last turn of each session."""
+    spans: dict[SessionId, tuple[int, int]] = {}
+    for page in pages:
+        if not _is_result(page):
+            first, last = spans.get(page.session, (page.turn, page.turn))
+            spans[page.session] = (min(first, page.turn), max(last, page.turn))
+    return spans
+
+
+def _is_result(page: Page) -> bool:
+    """True for what a call brought: it came with the turn after the call's."""
+    return bool(page.call) and page.kind.family is not Kind.TOOL_CALL
 
 
 def _sealed(stub: Stub, tokens: int) -> Stub:
