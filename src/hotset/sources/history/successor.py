@@ -1,8 +1,8 @@
 """What was before a conversation that its client compacted or cleared: found in the store, and
 offered as one reference with the successor's first request.
 
-The reference is a note of the message that shows the cut, so that it is given once and questions
-about this line reach what it covers.
+It goes out behind the last message of that request, and with every later one; a note there lets
+questions about this line reach what it covers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ COMPACTED, CLEARED = "Compacted", "Cleared"
 """Event names."""
 
 EARLIER = Space("earlier")
-"""The id of the reference to what was before, and what the client did, by the message that shows
-it."""
+"""The id of the reference to what was before, and what the client did, by the last message of the
+first request after it."""
 
 _EVENTS = {ContextChange.COMPACTED: COMPACTED, ContextChange.CLEARED: CLEARED}
 _CHARS_PER_TOKEN = 4
 _MOST_PAGES = 20_000  # of one reference
 _MOST_READ = 600  # of the latest pages are read for what the reference says
+_MOST_TOLD = 150  # of the latest messages are read for its topics
 _MOST_BYTES = 4 << 20  # of them
 _ENDS = {Kind.PROMPT: (8_000, 2_000), Kind.RESPONSE: (8_000, 4_000), Kind.TOOL_CALL: (16_000, 0)}
 _RESULT_ENDS = (2_000, 2_000)
@@ -48,6 +49,7 @@ _MOST_SESSIONS = 32  # of the latest are looked at for the one that was cleared
 _MOST_NAMED = 3  # of the sessions that the reference covers, the latest
 _MOST_ABOVE = 64  # sessions that continue one another
 _OPEN_SECONDS = 600.0  # a reply that began longer ago and has no end will have none
+_BESIDE_SECONDS = 1800.0  # one that is quiet for longer is not the one that was cleared
 _SILENT = frozenset({Kind.SYSTEM, Kind.THINKING})
 _FIRST = ("Changed: ", "Open: ")
 
@@ -72,8 +74,6 @@ def offer_reference(scene: Scene) -> tuple[Candidate, ...]:
     if cut is None or scene.received is None or scene.last.chain in scene.table.hidden:
         return ()
     store = scene.store
-    if store.notes(EARLIER, [cut.chain]):
-        return ()
     origin = store.origin(scene.received)
     here = frozenset(each.chain for each in scene.links)
     for sessions in _earlier_sessions(cut, origin, scene):
@@ -100,7 +100,7 @@ def note_reference(scene: Scene, taken: Sequence[Candidate]) -> list[Deposit]:
             }
             kept += [
                 reference,
-                NoteWritten(EARLIER, cut.chain, f"{reference.id} {cut.change}".encode()),
+                NoteWritten(EARLIER, scene.head, f"{reference.id} {cut.change}".encode()),
                 Event(_EVENTS[cut.change], scene.now, None, 0, detail),
             ]
             if not each.origin.linked and cut.change is ContextChange.COMPACTED:
@@ -193,7 +193,8 @@ def _latest_of_client(cut: ContextCut, origin: SessionOrigin, scene: Scene) -> S
         return None
     if turns[-1].outcome is Outcome.OPEN and scene.now - turns[-1].started < _OPEN_SECONDS:
         return None
-    if len(candidates) > 1 and _ended(candidates[1][1][-1]) > turns[0].started:
+    other = _ended(candidates[1][1][-1]) if len(candidates) > 1 else 0.0
+    if other > turns[0].started and _ended(turns[-1]) - other < _BESIDE_SECONDS:
         return None
     if not cut.client and _waits(store, latest.id, turns[-1]):
         return None
@@ -263,7 +264,8 @@ def _make(
     span = spans.get(session, (1, 1))
     spots = list(dict.fromkeys(Spot(page.chain, WHOLE) for page in pages))
     moment = Moment(scene.now, scene.price, scene.count)
-    stub = stub_of(spots, lines, span, (), forms=knobs.forms, moment=moment)
+    latest = lines[-_MOST_TOLD:]
+    stub = stub_of(spots, latest, span, (), forms=knobs.forms, moment=moment)
     stub = _sealed(stub, sum(page.size for page in pages) // _CHARS_PER_TOKEN)
     calls = [
         f'get_turn_range(first={first}, last={last}, session="{each}")'
