@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, groupby
 
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
@@ -24,6 +25,7 @@ from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
 from hotset.window.step_sizes import Step, WeighedConversation
 from hotset.window.summary import headline, summaries_within
+from hotset.window.work.worklog import read_work, work_lines
 
 _CHARS_PER_TOKEN = 4
 
@@ -40,18 +42,21 @@ class Departure:
 def leave(
     weighed: WeighedConversation,
     leaving: Sequence[Step],
+    finished: Container[int],
     knobs: Knobs,
     moment: Moment,
     cause: Cause,
 ) -> Departure:
-    """The departure of these steps, given in conversation order."""
+    """The departure of these steps, given in conversation order; `finished` are the numbers of
+    those whose work is done."""
     departure = Departure(cause)
     for run in _runs(leaving):
         if run[0].sticky:
             for spot, tokens in weighed.stubbable(run[0]):
                 _stub_page(departure, _Page.of(weighed, run[0], spot, tokens), knobs, moment)
         else:
-            _collapse(departure, weighed, run, knobs, moment)
+            for done, some in groupby(run, lambda step: step.number in finished):
+                _collapse(departure, weighed, list(some), knobs, moment, done=done)
     return departure
 
 
@@ -231,6 +236,8 @@ def _collapse(
     run: Sequence[Step],
     knobs: Knobs,
     moment: Moment,
+    *,
+    done: bool = False,
 ) -> None:
     assert departure.cause is not None
     first, last = run[0], run[-1]
@@ -248,7 +255,9 @@ def _collapse(
         int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
     )
     numbered = ((_turn(weighed, step, moment), weighed.inside(step)) for step in run)
-    log = log_entries(numbered, knobs, moment.check)
+    log = log_entries(numbered, knobs.for_finished if done else knobs, moment.check)
+    if done and not summary:
+        log = chain(work_lines(read_work(lines)), log)
     for stub_text in (stretch_text(stub, log, summary), reference(stub)):
         text = stub_text.encode("utf-8", "replace")
         tokens = moment.count(text) + lines[0].extra
