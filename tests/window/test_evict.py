@@ -179,6 +179,11 @@ def test_finished_work_leaves_earlier_than_work_that_goes_on():
     assert left_at(_SETTLES) > 2 * left_at(_GOES_ON) >= 0
 
 
+def _log_of(talk: Talk) -> str:
+    made = plan(talk.lines, talk.table, (), Knobs(window=16_000, regret=0), moment())
+    return next(row.text.decode() for row in made.fresh if row.form is Form.GONE and row.text)
+
+
 @pytest.mark.row("C2")
 def test_the_log_of_finished_work_begins_with_what_was_done():
     made = plan(

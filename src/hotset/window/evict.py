@@ -44,11 +44,11 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
         return Departure()
     early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
     cause = Cause.OVERFLOW if overflow else early
-    departure = leave(weighed, leaving, finished, knobs, moment, cause)
+    departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
     if 0 < len(leaving) < len(may):  # a kind's share is net of the logs that stay
         logged = sum(row.tokens for row in departure.rows) / len(leaving)
         leaving = _leaving(weighed, _instructions_last(ranked, goal.instructed), goal, logged)
-        departure = leave(weighed, leaving, finished, knobs, moment, cause)
+        departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
     anew = rebirths(weighed.after(departure.rows), knobs, moment)
     departure.rows += (replace(row, cause=departure.cause) for row in anew if departure.cause)
     fold(departure, weighed, knobs, moment)
