@@ -68,9 +68,13 @@ class Limit(Struct, frozen=True):
 
 NEVER = Limit(0, 0)
 
-# Actions copy lines from files that were read to be edited, and hardly anything from a test run's
-# output.
-_LIMITS = {Kind.FILE: Limit(24_000, 9000), Kind.TEST_RESULT: Limit(3000, 1500)}
+# Actions copy lines from files that were read to be edited and from the reports of other agents,
+# and hardly anything from a test run's output.
+_LIMITS = {
+    Kind.FILE: Limit(24_000, 9000),
+    Kind.AGENT_MESSAGE: Limit(24_000, 9000),
+    Kind.TEST_RESULT: Limit(3000, 1500),
+}
 
 
 class Prefetching(StrEnum):
@@ -325,6 +329,9 @@ class Knobs(Struct, frozen=True):
     regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 7.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least,
     beside its own price."""
+    finished: Share = 0.3
+    """Of `regret`, for steps of finished work: little of it is asked for again, so it leaves
+    earlier."""
     patience: Annotated[AtLeastOne, _of("calls")] = 60
     """The most calls that a session is expected to go on for."""
     said: Characters = 160
@@ -414,6 +421,12 @@ class Knobs(Struct, frozen=True):
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""
         return (self.tools.get(tool) or self.limits.get(kind) or self.limit).times(self._scarcity)
+
+    @property
+    def for_finished(self) -> Knobs:
+        """These knobs for the log of finished work, which begins with what was done: of each step
+        only its calls, half as long."""
+        return replace(self, said=0, mentions=0, read=0, entry=self.entry // 2)
 
     @property
     def limit_of_instructions(self) -> Limit:

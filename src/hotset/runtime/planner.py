@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import takewhile
 from threading import Lock
 
 import msgspec
@@ -188,6 +189,18 @@ class PlannedTurn:
     def head(self) -> Chain:
         """The message that a reply follows."""
         return self.scene.head
+
+    @property
+    def new_results(self) -> list[bytes]:
+        """The results that no earlier request of this line had."""
+        latest = self.facts.table.sent
+        new = takewhile(lambda each: latest is None or each.chain != latest.head, self.links[::-1])
+        return [
+            part.content
+            for each in new
+            for part in each.message.parts
+            if part.kind.family is Kind.TOOL_RESULT
+        ]
 
     def taken(self, source: Source) -> tuple[Candidate, ...]:
         return tuple(each for each in self.plan.taken if each.source == source.name)

@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 
 from hotset.index.port import Index
 from hotset.nouns.message import Image
-from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId, including
+from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId
 from hotset.nouns.retrieval import (
     END,
     JsonPath,
@@ -360,14 +360,13 @@ def _by_index(
     call: Search, store: Store, here: Place, deadline: Deadline, index: Index
 ) -> tuple[Sequence[PageHit], str] | None:
     """The hits, and what was not searched; None if there are no hits."""
-    if call.kind in NOT_SEARCHED:
+    if call.only.kinds and call.only.kinds <= NOT_SEARCHED:
         return None
     only = replace(
         call.only,
         sessions=frozenset()
         if call.session == "all"
         else frozenset(_sessions(call.session, store, here)),
-        kinds=frozenset(including(call.kind)) if call.kind else call.only.kinds,
     )
     prompt = current_prompt(store, here)
     query = Query(call.query, only, here.knobs.results)
@@ -404,16 +403,20 @@ def _through_the_store(
 def _nothing(call: Search, pages: int, note: str) -> str:
     """The text for no hits: what was searched, and what to try."""
     where = {"all": "this project", "": "this session"}.get(call.session, "that session")
-    of_kind = f" of type {call.kind}" if call.kind else ""
+    of_kind = f" of type {', '.join(_named(call.only.kinds))}" if call.only.kinds else ""
     ways = (
         ["other or fewer words"]
-        + ["no type"] * bool(call.kind)
         + ["fewer filters"] * (call.only != Filter())
         + ['session="all"'] * (call.session != "all")
     )
     looked = f"{pages:,} page{'' if pages == 1 else 's'}{of_kind}"
     missed = note and f" ({note})"
     return f"nothing found in {looked} of {where}{missed}; try {', '.join(ways)}"
+
+
+def _named(kinds: frozenset[str]) -> list[str]:
+    """Kinds without the special cases that come with another one of them."""
+    return sorted(each for each in kinds if not kinds & ({Kind(each).family} - {each}))
 
 
 def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
@@ -438,7 +441,7 @@ def _pages_to_search(
     call: Search, sessions: Sequence[SessionId], store: Store, deadline: Deadline
 ) -> Iterator[Page]:
     only = call.only
-    kinds = frozenset({call.kind} if call.kind else map(Kind, only.kinds))
+    kinds = frozenset(map(Kind, only.kinds))
     wanted = Where(kinds=kinds, turns=only.turns, since=only.since, until=only.until)
     left = _MOST_PAGES
     for session in sessions:

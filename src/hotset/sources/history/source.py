@@ -12,6 +12,7 @@ from hotset.errors import HotsetError
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate
 from hotset.nouns.deposit import Deposit
+from hotset.nouns.page import PageId, SessionId
 from hotset.nouns.search import Entry, EntryId, Query, SearchHit, Sort, SourceHits
 from hotset.sealing import seal
 from hotset.sources.history.page_search import PageHit, find
@@ -53,14 +54,23 @@ class HistorySource(Source):
             hits = [record_hit(hit.entry, hit.score) for hit in near.hits if is_near(hit)]
             return SourceHits(hits, near.lacking, near.why)
         found = find(query, store, index)
-        return SourceHits([_page_hit(hit, store) for hit in found.best], found.lacking, found.why)
+        left = _references(store, {hit.page.session for hit in found.best})
+        hits = [_page_hit(hit, store, left.get(hit.page.id, "")) for hit in found.best]
+        return SourceHits(hits, found.lacking, found.why)
 
     def follow(self, store: Store, index: Index, until: float) -> int:
         return follow(store, index, until)
 
 
-def _page_hit(hit: PageHit, store: Store) -> SearchHit:
-    """The hit for a page of a conversation, with its secrets sealed."""
+def _references(store: Store, sessions: set[SessionId]) -> dict[PageId, str]:
+    """The latest reference that stands for each page that left a window of these sessions."""
+    references = (each for session in sorted(sessions) for each in store.references(session))
+    return {page: each.id for each in references for page in each.pages}
+
+
+def _page_hit(hit: PageHit, store: Store, reference: str) -> SearchHit:
+    """The hit for a page of a conversation, with its secrets sealed; `reference` stands for it if
+    it left."""
     page, score, lines = hit.page, hit.score, hit.lines
     try:
         text = seal(store.content(page.digest).decode("utf-8", "replace")).text
@@ -81,6 +91,7 @@ def _page_hit(hit: PageHit, store: Store) -> SearchHit:
         "lines": list(lines),
         "text": stretch.text,
         "recall": f"hotset recall {page.id}",
+        "reference": reference,
     }
     return SearchHit(
         Sort.PAGE,
