@@ -37,6 +37,7 @@ from hotset.runtime.metrics import (
 )
 from hotset.runtime.planner import Planner
 from hotset.runtime.summaries import Summariser, ask_about
+from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemorySource, ProjectMemories
@@ -78,6 +79,7 @@ class Tally:
     pointed: int = 0
     """Of these, the ones that point to what they repeat."""
     prefetches: Prefetches = field(default_factory=Prefetches)
+    waits: Waits = field(default_factory=Waits)
 
     def born(self, rows: Iterable[Shown]) -> None:
         for row in rows:

@@ -162,6 +162,8 @@ class PlannedTurn:
     """Ours, for the provider's cache."""
     sent: SentRequest
     bill: Bill
+    cpu: float = 0.0
+    """Seconds of computing that planning took."""
 
     @property
     def request(self) -> Request:
@@ -314,7 +316,7 @@ class Planner:
             raise Unplanned("the provider holds the conversation")
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
-        began = self._monotonic()
+        began, worked = self._monotonic(), time.thread_time()
         # A provider that stores the conversation would store our version of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
         off = off or self._config.off or held
@@ -324,7 +326,7 @@ class Planner:
         offers = self._listable(facts, self._offers.ask(scene)) if facts.offered else ()
         planned = self._decide(facts, lines, scene, offers)
         bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
-        return replace(planned, bill=bill)
+        return replace(planned, bill=bill, cpu=time.thread_time() - worked)
 
     def _decide(
         self,

@@ -94,7 +94,7 @@ def _departed_steps(weighed: WeighedConversation) -> tuple[list[list[Step]], lis
     part."""
     runs: list[list[Step]] = []
     partly: list[Step] = []
-    for step in weighed.steps:
+    for step in weighed.steps if weighed.departed else ():
         gone = [row for line in weighed.inside(step) if (row := weighed.gone(line)) is not None]
         if not gone:
             continue
