@@ -36,6 +36,7 @@ Tokens = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "tokens"})]
 Characters = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "characters"})]
 Seconds = Annotated[float, Meta(ge=0, le=1_000_000_000, extra={"unit": "seconds"})]
 
+Factor = Annotated[float, Meta(ge=0, le=10, extra={"unit": "a factor"})]
 Similarity = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a similarity"})]
 
 
@@ -185,6 +186,23 @@ class HistoryKnobs(Struct, frozen=True):
     the lines around the find."""
     around_lines: Annotated[Count, _of("lines")] = 30
     """Lines before and behind a find that are named then: a function, as a rule."""
+    of_page: Factor = 0.3
+    """Of a question's words that a passage's page has anywhere: a file is found by what its other
+    parts say."""
+    of_call: Factor = 0.6
+    """Of a question's words that the call which brought the page has."""
+    of_neighbour: Factor = 0.25
+    """Of the score of the passage before or behind."""
+    of_phrase: Factor = 0.5
+    """What each quoted text that stands in a passage adds to its score, as a share of it."""
+    of_work: Factor = 0.8
+    """What a file that the latest calls name adds, in weights of a rare word."""
+    of_names: Factor = 0.25
+    """The weight of a name in the two latest calls, beside the question's words."""
+    calls: Factor = 0.5
+    """The score of what a call was asked: what it brought says more."""
+    replies: Factor = 1.2
+    """The score of what the model said: it says why."""
 
 
 _INSTRUCTIONS = (
