@@ -284,6 +284,7 @@ class Planner:
         """Plans that came too late for their call, by its last message."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
+        self._turned = lru_cache(maxsize=64)(self._turn_knobs)
         self._lock = Lock()
 
     def is_quick(self, request: Request) -> bool:
@@ -702,9 +703,11 @@ class Planner:
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        knobs = self._config.knobs_for(agent).turned(
-            {"window": min(self._config.budget or room, room)}
-        )
+        return self._turned(agent, min(self._config.budget or room, room), askable)
+
+    def _turn_knobs(self, agent: str, window: int, askable: bool) -> Knobs:
+        """The knobs of requests: the same object for the same arguments."""
+        knobs = self._config.knobs_for(agent).turned({"window": window})
         # Without our tools the model could not ask for what is missing: then pages leave only if
         # the window would overflow.
         blind = {
