@@ -219,6 +219,9 @@ class FormKnobs(Struct, frozen=True):
     change_share: Share = 0.6
     """What a difference may take of the whole result that it replaces; a longer one is hard to read
     and saves little."""
+    repeat: Characters = 240
+    """Characters of adjoining lines that the window shows already, from which a line that says
+    where stands for them; it is some 80 characters long itself."""
     names_share: Share = 0.33
     """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked
     up."""

@@ -19,7 +19,7 @@ from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import Event
-from hotset.nouns.window import Cause, Form, Shown
+from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
@@ -44,8 +44,8 @@ from hotset.sources.port import Source
 from hotset.sources.tools import Toolbox, ToolLibrary, ToolSource
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
-from hotset.window.birth import NO_REPEATS, Repeats
 from hotset.window.ledger import Ledger
+from hotset.window.repeats import NO_REPEATS, POINTED, Repeats
 
 _log = logging.getLogger("hotset")
 
@@ -84,7 +84,7 @@ class Tally:
         for row in rows:
             if row.cause is Cause.BIRTH:
                 self.births += 1
-                self.births_again += row.form in (Form.ECHO, Form.CHANGE)
+                self.births_again += row.form in POINTED
 
 
 @dataclass(slots=True)
