@@ -198,7 +198,7 @@ PROMISES = (
         "V9",
         "Prefetching races with tools and adds no waiting",
         RowState.PARTLY,
-        "it races and is not waited for; off by default, because it found little",
+        "it races and is not waited for; off by default: its likelihood is fitted to prompts",
     ),
     Promise(
         "V10",
