@@ -36,6 +36,7 @@ Tokens = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "tokens"})]
 Characters = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "characters"})]
 Seconds = Annotated[float, Meta(ge=0, le=1_000_000_000, extra={"unit": "seconds"})]
 
+Factor = Annotated[float, Meta(ge=0, le=10, extra={"unit": "a factor"})]
 Similarity = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a similarity"})]
 
 
@@ -88,14 +89,15 @@ class Prefetching(StrEnum):
 
 
 class Prefetch(Struct, frozen=True):
-    """Off by default: on recorded sessions offers hardly ever paid for themselves."""
+    """Code that a prompt is about, offered from the index before the model has read it."""
 
-    mode: Prefetching = Prefetching.OFF
+    mode: Prefetching = Prefetching.ON
     """`off`, `hints` (where something is, in a line each) or `on` (hints, and what is there)."""
     excerpt: Probability = 0.90
-    """How likely it must be that an excerpt is used."""
+    """How likely an excerpt's file must be: of 100 files shown by commit messages, so many are
+    changed by the commit."""
     hint: Probability = 0.85
-    """How likely it must be that a hint is used."""
+    """How likely a hint's file must be."""
     share: Share = 0.10
     """Of the free window that an offer may take."""
     excerpts: Annotated[Count, _of("excerpts")] = 2
@@ -107,13 +109,9 @@ class Prefetch(Struct, frozen=True):
     hint_chars: Characters = 160
     """Of a hint's own words, beside the place that it names."""
     found: Annotated[AtLeastOne, _of("finds")] = 40
-    """Finds that are weighed: most of what a search finds is of no sort that is offered."""
-    named: Annotated[Count, _of("files")] = 4
-    """Files that a prompt names and that are searched by themselves."""
-    found_in_named: Annotated[AtLeastOne, _of("finds")] = 3
-    """Finds that are weighed in each of them."""
+    """Finds that are weighed: the likelihood was fitted to so many."""
     seconds: Seconds = 0.1
-    """That a request may wait for an offer: up to five searches, of some 5 ms each."""
+    """That a prompt may wait for an offer: a search takes some 5 ms."""
     racing: bool = False
     """Also while a client's tools run: what was found by then is sent with their results, without
     waiting."""
@@ -185,6 +183,23 @@ class HistoryKnobs(Struct, frozen=True):
     the lines around the find."""
     around_lines: Annotated[Count, _of("lines")] = 30
     """Lines before and behind a find that are named then: a function, as a rule."""
+    of_page: Factor = 0.3
+    """Of a question's words that a passage's page has anywhere: a file is found by what its other
+    parts say."""
+    of_call: Factor = 0.6
+    """Of a question's words that the call which brought the page has."""
+    of_neighbour: Factor = 0.25
+    """Of the score of the passage before or behind."""
+    of_phrase: Factor = 0.5
+    """What each quoted text that stands in a passage adds to its score, as a share of it."""
+    of_work: Factor = 0.8
+    """What a file that the latest calls name adds, in weights of a rare word."""
+    of_names: Factor = 0.25
+    """The weight of a name in the two latest calls, beside the question's words."""
+    calls: Factor = 0.5
+    """The score of what a call was asked: what it brought says more."""
+    replies: Factor = 1.2
+    """The score of what the model said: it says why."""
 
 
 _INSTRUCTIONS = (
@@ -204,6 +219,9 @@ class FormKnobs(Struct, frozen=True):
     change_share: Share = 0.6
     """What a difference may take of the whole result that it replaces; a longer one is hard to read
     and saves little."""
+    repeat: Characters = 240
+    """Characters of adjoining lines that the window shows already, from which a line that says
+    where stands for them; it is some 80 characters long itself."""
     names_share: Share = 0.33
     """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked
     up."""

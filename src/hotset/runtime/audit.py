@@ -210,6 +210,11 @@ def _linked(detail: Detail) -> str:
     return f"{verb.get(str(detail['kinship']), str(detail['kinship']))} {detail['parent']}"
 
 
+def _handed_on(detail: Detail) -> str:
+    to = f" to {detail['to']}" if detail.get("to") else ""
+    return f"handed on{to}: hotset memory show {detail['memory']}"
+
+
 _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "Evicted": _evicted,
     COMPACTED: partial(_cut, "compacted"),
@@ -224,5 +229,6 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
         f"{detail['mark']} % of the window: {int(detail['tokens']):,} of "
         f"{int(detail['window']):,} tokens"
     ),
+    "Handoff": _handed_on,
     "SessionLinked": _linked,
 }

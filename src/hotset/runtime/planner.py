@@ -162,6 +162,8 @@ class PlannedTurn:
     """Ours, for the provider's cache."""
     sent: SentRequest
     bill: Bill
+    cpu: float = 0.0
+    """Seconds of computing that planning took."""
 
     @property
     def request(self) -> Request:
@@ -282,6 +284,7 @@ class Planner:
         """Plans that came too late for their call, by its last message."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
+        self._turned = lru_cache(maxsize=64)(self._turn_knobs)
         self._lock = Lock()
 
     def is_quick(self, request: Request) -> bool:
@@ -314,7 +317,7 @@ class Planner:
             raise Unplanned("the provider holds the conversation")
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
-        began = self._monotonic()
+        began, worked = self._monotonic(), time.thread_time()
         # A provider that stores the conversation would store our version of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
         off = off or self._config.off or held
@@ -324,7 +327,7 @@ class Planner:
         offers = self._listable(facts, self._offers.ask(scene)) if facts.offered else ()
         planned = self._decide(facts, lines, scene, offers)
         bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
-        return replace(planned, bill=bill)
+        return replace(planned, bill=bill, cpu=time.thread_time() - worked)
 
     def _decide(
         self,
@@ -700,9 +703,11 @@ class Planner:
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        knobs = self._config.knobs_for(agent).turned(
-            {"window": min(self._config.budget or room, room)}
-        )
+        return self._turned(agent, min(self._config.budget or room, room), askable)
+
+    def _turn_knobs(self, agent: str, window: int, askable: bool) -> Knobs:
+        """The knobs of requests: the same object for the same arguments."""
+        knobs = self._config.knobs_for(agent).turned({"window": window})
         # Without our tools the model could not ask for what is missing: then pages leave only if
         # the window would overflow.
         blind = {

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hotset.files.lru import Lru
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
-from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot, Stub
+from hotset.nouns.window import WHOLE, Cause, Form, Line, Piece, Shown, Spot, Stub
 from hotset.text.call_shape import names_path
 from hotset.text.clip import clip
 from hotset.window.arguments import ArgumentUse, arguments, spoken
@@ -94,7 +94,7 @@ def _departed_steps(weighed: WeighedConversation) -> tuple[list[list[Step]], lis
     part."""
     runs: list[list[Step]] = []
     partly: list[Step] = []
-    for step in weighed.steps:
+    for step in weighed.steps if weighed.departed else ():
         gone = [row for line in weighed.inside(step) if (row := weighed.gone(line)) is not None]
         if not gone:
             continue
@@ -497,14 +497,41 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, seen: set[str]) -> 
         if part
     )
     for piece in calls:
-        for argument in arguments(piece.content):
-            yield from _argument_lines(
-                argument.text.strip(), _room(argument.use, knobs), knobs.forms, seen
-            )
+        yield from _call_lines(piece, knobs, seen)
     files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
         if line.answers:
             yield from _results(line, knobs, files, seen)
+
+
+_OBVIOUS = frozenset(
+    {
+        *("command", "cmd", "script", "code", "input", "query", "pattern", "url", "prompt"),
+        *("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path"),
+        *("content", "status", "step", "text", "description"),
+    }
+)
+"""Names of arguments that their values tell."""
+_KEYED = 24  # characters of an argument that stands behind its name: longer ones are copied whole
+
+
+def _call_lines(call: Piece, knobs: Knobs, seen: set[str]) -> Iterator[str]:
+    """A call's arguments; short ones that say nothing by themselves share a line, each with its
+    name."""
+    named: list[str] = []
+    for place, argument in enumerate(arguments(call.content)):
+        text = argument.text.strip()
+        is_obvious = argument.name.lower() in _OBVIOUS and not place
+        is_short = len(text) <= _KEYED and "\n" not in text
+        if argument.use is ArgumentUse.GIVEN and argument.name and is_short and not is_obvious:
+            named += [f"{argument.name}={text}"] if text else []
+            continue
+        if named:
+            yield " ".join(named)
+            named = []
+        yield from _argument_lines(text, _room(argument.use, knobs), knobs.forms, seen)
+    if named:
+        yield " ".join(named)
 
 
 def _room(use: ArgumentUse, knobs: Knobs) -> int:

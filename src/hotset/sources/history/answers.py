@@ -268,8 +268,8 @@ def answer_question(
     )
     pages = question_pages(store, here)
     line = [page for page in store.pages(Where(session=here.session)) if page.chain in here.chains]
-    work = work_of(line, store)
-    found, missed = find_passages(call.topic, pages, work, store, deadline)
+    work = work_of(line, store, here.knobs)
+    found, missed = find_passages(call.topic, pages, work, store, deadline, knobs=here.knobs)
     if not found:
         return None
     head = f"[hotset: passages of this conversation, the most promising first; {_DATA}]"
