@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from hotset.config import Config
 from hotset.nouns.alert import Alert, Threshold
@@ -297,7 +298,8 @@ def _front_dollars(price: Price, usage: Usage, size: int, calls: int) -> float:
 
 
 def empty_ledger(config: Config, most: int = 0) -> Ledger:
-    return Ledger(lambda model, upstream: price_of(model, config.prices, upstream), most)
+    price = lru_cache(64)(lambda model, upstream: price_of(model, config.prices, upstream))
+    return Ledger(price, most)
 
 
 def savings(
