@@ -36,6 +36,7 @@ Tokens = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "tokens"})]
 Characters = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "characters"})]
 Seconds = Annotated[float, Meta(ge=0, le=1_000_000_000, extra={"unit": "seconds"})]
 
+Factor = Annotated[float, Meta(ge=0, le=10, extra={"unit": "a factor"})]
 Similarity = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a similarity"})]
 
 
@@ -68,9 +69,13 @@ class Limit(Struct, frozen=True):
 
 NEVER = Limit(0, 0)
 
-# Actions copy lines from files that were read to be edited, and hardly anything from a test run's
-# output.
-_LIMITS = {Kind.FILE: Limit(24_000, 9000), Kind.TEST_RESULT: Limit(3000, 1500)}
+# Actions copy lines from files that were read to be edited and from the reports of other agents,
+# and hardly anything from a test run's output.
+_LIMITS = {
+    Kind.FILE: Limit(24_000, 9000),
+    Kind.AGENT_MESSAGE: Limit(24_000, 9000),
+    Kind.TEST_RESULT: Limit(3000, 1500),
+}
 
 
 class Prefetching(StrEnum):
@@ -181,6 +186,23 @@ class HistoryKnobs(Struct, frozen=True):
     the lines around the find."""
     around_lines: Annotated[Count, _of("lines")] = 30
     """Lines before and behind a find that are named then: a function, as a rule."""
+    of_page: Factor = 0.3
+    """Of a question's words that a passage's page has anywhere: a file is found by what its other
+    parts say."""
+    of_call: Factor = 0.6
+    """Of a question's words that the call which brought the page has."""
+    of_neighbour: Factor = 0.25
+    """Of the score of the passage before or behind."""
+    of_phrase: Factor = 0.5
+    """What each quoted text that stands in a passage adds to its score, as a share of it."""
+    of_work: Factor = 0.8
+    """What a file that the latest calls name adds, in weights of a rare word."""
+    of_names: Factor = 0.25
+    """The weight of a name in the two latest calls, beside the question's words."""
+    calls: Factor = 0.5
+    """The score of what a call was asked: what it brought says more."""
+    replies: Factor = 1.2
+    """The score of what the model said: it says why."""
 
 
 _INSTRUCTIONS = (
@@ -253,6 +275,29 @@ class CacheKnobs(Struct, frozen=True):
     it pays. Decided with a session's first request."""
 
 
+ClearMode = Literal["off", "said", "soon"]
+
+
+class SuccessorKnobs(Struct, frozen=True):
+    """The reference that the first request gets after a client compacted or cleared its
+    conversation."""
+
+    compaction: bool = True
+    """A conversation that its client compacted gets a reference to all that was before."""
+    clear: ClearMode = "said"
+    """Whether one that begins anew gets it: `said` where the client says that the user cleared
+    (Claude Code does), `soon` also where it begins within `soon` of the same client's last one,
+    `off` never. By time alone 7 of 22 recorded beginnings within five minutes were no `/clear`."""
+    lines: Characters = 600
+    """Characters beside the reference: changed files and open items, then what was run and decided.
+    A compaction's own summary has 10,000 or more, and stays."""
+    soon: Seconds = 300.0
+    """How long after the last one a conversation counts as its successor, for `clear = "soon"`."""
+    within: Seconds = 43_200.0
+    """How long ago the conversation may have ended that the user cleared. Recorded pauses before
+    `/clear` had a median of 10 minutes; one in ten was longer than five hours."""
+
+
 class Knobs(Struct, frozen=True):
     """Everything that a plan, an offer or an answer can be tuned by."""
 
@@ -302,6 +347,9 @@ class Knobs(Struct, frozen=True):
     regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 7.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least,
     beside its own price."""
+    finished: Share = 0.3
+    """Of `regret`, for steps of finished work: little of it is asked for again, so it leaves
+    earlier."""
     patience: Annotated[AtLeastOne, _of("calls")] = 60
     """The most calls that a session is expected to go on for."""
     said: Characters = 160
@@ -323,6 +371,7 @@ class Knobs(Struct, frozen=True):
     toolbox: ToolboxKnobs = ToolboxKnobs()
     memory: MemoryKnobs = MemoryKnobs()
     history: HistoryKnobs = HistoryKnobs()
+    successor: SuccessorKnobs = SuccessorKnobs()
 
     def turned(self, values: Mapping[str, Any]) -> Knobs:
         """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a
@@ -390,6 +439,12 @@ class Knobs(Struct, frozen=True):
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""
         return (self.tools.get(tool) or self.limits.get(kind) or self.limit).times(self._scarcity)
+
+    @property
+    def for_finished(self) -> Knobs:
+        """These knobs for the log of finished work, which begins with what was done: of each step
+        only its calls, half as long."""
+        return replace(self, said=0, mentions=0, read=0, entry=self.entry // 2)
 
     @property
     def limit_of_instructions(self) -> Limit:

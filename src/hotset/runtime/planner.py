@@ -22,7 +22,7 @@ from hotset.dialects.rules import beyond
 from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
 from hotset.nouns.candidate import Candidate, OfferSlot, OfferVerdict
-from hotset.nouns.deposit import Deposit, NoteWritten
+from hotset.nouns.deposit import Deposit, NoteWritten, RequestReceived
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec, Usage
@@ -55,6 +55,7 @@ from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
 from hotset.window.retrieval_tools import OUR_TOOLS, SPECS, brings_ours, has_twin
+from hotset.window.successor import has_mark
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
 
 _MOST_TABLES = 256
@@ -270,6 +271,8 @@ class Planner:
         self._lifetimes = FixedLifetimes()
         self._may_last = config.knobs_for("").cache.fixed != "5m"
         """The first request of a session looks into the store."""
+        self._may_follow = config.knobs_for("").successor.clear == "soon"
+        """The same, for the conversation before it."""
         self._monotonic = monotonic
         self._summaries = summaries
         self._linked = LineageLinker()
@@ -287,6 +290,7 @@ class Planner:
     def is_quick(self, request: Request) -> bool:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
         small = len(request.raw) <= _SMALL and _is_opening(request) and not self._may_last
+        small = small and not self._may_follow and not has_mark(request.messages)
         return small and self._calibrations.knows(request.model) and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
@@ -306,6 +310,7 @@ class Planner:
         off: bool,
         agent: str = "",
         turn: TurnId | None = None,
+        received: RequestReceived | None = None,
     ) -> PlannedTurn:
         """Plan a request. Raises `Unplanned` if the request is not ours to plan."""
         if request.previous or not request.messages:
@@ -318,7 +323,7 @@ class Planner:
         off = off or self._config.off or held
         facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent)
         lines = self._weigher.lines(facts.links, facts.request.model, facts.hidden)
-        scene = self._scene(facts, lines, agent, turn or TurnId(secrets.token_hex(8)))
+        scene = self._scene(facts, lines, agent, turn or TurnId(secrets.token_hex(8)), received)
         offers = self._listable(facts, self._offers.ask(scene)) if facts.offered else ()
         planned = self._decide(facts, lines, scene, offers)
         bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
@@ -492,7 +497,7 @@ class Planner:
         looks_back = offered and not all(
             each.is_quiet(opens=True) for each in self.sources if not each.standing
         )
-        alone = opens and not looks_back
+        alone = opens and not looks_back and not has_mark(request.messages)
         table = self._table(links, None if alone else store)
         # An opening sent before is no retry if that was so long ago that its outcome is in memory.
         reopens = (
@@ -582,7 +587,14 @@ class Planner:
             return request, {}
         return one, left_out
 
-    def _scene(self, facts: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId) -> Scene:
+    def _scene(
+        self,
+        facts: RequestFacts,
+        lines: Sequence[Line],
+        agent: str,
+        turn: TurnId,
+        received: RequestReceived | None,
+    ) -> Scene:
         """The part of the facts that the sources may see."""
         request, last = facts.request, facts.links[-1]
         known = PageTable() if facts.reopens else facts.table
@@ -599,6 +611,7 @@ class Planner:
             now=facts.now,
             store=facts.store,
             agent=agent,
+            received=received,
             opens=facts.opens,
             prompt=_prompt_of(last) if asks else "",
             answered=reply_answered(facts.links) if may_add and not asks else None,

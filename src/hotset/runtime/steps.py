@@ -96,6 +96,7 @@ async def _plan(
     upstream = opened.call.upstream
     planning = partial(planner.prepare, request, opened.dialect, store, opened.time, upstream)
     planning = partial(planning, off=off, agent=opened.agent, turn=opened.id)
+    planning = partial(planning, received=opened.received(machine.began))
     try:
         quick = not off and planner.is_quick(request)
         planned = planning() if quick else await machine.bounded.of(opened.queue).run(planning)

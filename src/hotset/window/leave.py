@@ -11,12 +11,13 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from hotset.files.lru import Lru
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
-from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot, Stub
+from hotset.nouns.window import WHOLE, Cause, Form, Line, Piece, Shown, Spot, Stub
 from hotset.text.call_shape import names_path
 from hotset.text.clip import clip
 from hotset.window.arguments import ArgumentUse, arguments, spoken
@@ -26,6 +27,7 @@ from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
 from hotset.window.step_sizes import Step, WeighedConversation
 from hotset.window.summary import headline, summaries_within
+from hotset.window.work.worklog import read_work, work_lines
 
 _CHARS_PER_TOKEN = 4
 
@@ -45,15 +47,19 @@ def leave(
     knobs: Knobs,
     moment: Moment,
     cause: Cause,
+    *,
+    finished: Container[int] = (),
 ) -> Departure:
-    """The departure of these steps, given in conversation order."""
+    """The departure of these steps, given in conversation order; `finished` are the numbers of
+    those whose work is done."""
     departure = Departure(cause)
     for run in _runs(leaving):
         if run[0].sticky:
             for spot, tokens in weighed.stubbable(run[0]):
                 _stub_page(departure, _Page.of(weighed, run[0], spot, tokens), knobs, moment)
         else:
-            _collapse(departure, weighed, run, knobs, moment)
+            for done, some in groupby(run, lambda step: step.number in finished):
+                _collapse(departure, weighed, list(some), knobs, moment, done=done)
     return departure
 
 
@@ -246,6 +252,8 @@ def _collapse(
     run: Sequence[Step],
     knobs: Knobs,
     moment: Moment,
+    *,
+    done: bool = False,
 ) -> None:
     assert departure.cause is not None
     first, last = run[0], run[-1]
@@ -263,7 +271,9 @@ def _collapse(
         int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
     )
     numbered = ((_turn(weighed, step, moment), weighed.inside(step)) for step in run)
-    log = log_entries(numbered, knobs, moment.check)
+    log = log_entries(numbered, knobs.for_finished if done else knobs, moment.check)
+    if done and not summary:
+        log = chain(work_lines(read_work(lines)), log)
     for stub_text in (stretch_text(stub, log, summary), reference(stub)):
         text = stub_text.encode("utf-8", "replace")
         tokens = moment.count(text) + lines[0].extra
@@ -487,14 +497,41 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, seen: set[str]) -> 
         if part
     )
     for piece in calls:
-        for argument in arguments(piece.content):
-            yield from _argument_lines(
-                argument.text.strip(), _room(argument.use, knobs), knobs.forms, seen
-            )
+        yield from _call_lines(piece, knobs, seen)
     files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
         if line.answers:
             yield from _results(line, knobs, files, seen)
+
+
+_OBVIOUS = frozenset(
+    {
+        *("command", "cmd", "script", "code", "input", "query", "pattern", "url", "prompt"),
+        *("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path"),
+        *("content", "status", "step", "text", "description"),
+    }
+)
+"""Names of arguments that their values tell."""
+_KEYED = 24  # characters of an argument that stands behind its name: longer ones are copied whole
+
+
+def _call_lines(call: Piece, knobs: Knobs, seen: set[str]) -> Iterator[str]:
+    """A call's arguments; short ones that say nothing by themselves share a line, each with its
+    name."""
+    named: list[str] = []
+    for place, argument in enumerate(arguments(call.content)):
+        text = argument.text.strip()
+        is_obvious = argument.name.lower() in _OBVIOUS and not place
+        is_short = len(text) <= _KEYED and "\n" not in text
+        if argument.use is ArgumentUse.GIVEN and argument.name and is_short and not is_obvious:
+            named += [f"{argument.name}={text}"] if text else []
+            continue
+        if named:
+            yield " ".join(named)
+            named = []
+        yield from _argument_lines(text, _room(argument.use, knobs), knobs.forms, seen)
+    if named:
+        yield " ".join(named)
 
 
 def _room(use: ArgumentUse, knobs: Knobs) -> int:

@@ -22,6 +22,7 @@ from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamage
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Erased, Remembered
 from hotset.nouns.memory import (
+    Checkpoint,
     Detail,
     Ending,
     Episode,
@@ -495,6 +496,8 @@ class ProjectMemories:
             store, (made,), (), now, partial(memory_writer.near, store, self._index())
         )
         self._index_memories(store)
+        if made.kind is MemoryKind.HANDOFF and kept.versions:
+            _keep_handoff(store, made, now)
         return store.memory(kept.absorbed.get(made.id, made.id))
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> MemoryRecord | None:
@@ -974,6 +977,21 @@ class ProjectMemories:
             )
             self.settle_up(session, "session")
         self.pending.done(session, last_page)
+
+
+def _keep_handoff(store: Store, made: MemoryRecord, now: float) -> None:
+    """Store that work was handed on, as an event of the session that did it: without its words,
+    because an erased memory leaves none."""
+    session = made.source.session
+    turn = max((each.number for each in store.turns(session)), default=0) if session else 0
+    to = made.detail.to if isinstance(made.detail, Checkpoint) else ""
+    detail: dict[str, str | int | float] = {
+        "memory": made.id,
+        "to": to,
+        "by": made.source.by,
+        "agent": made.source.agent,
+    }
+    store.keep(Event("Handoff", now, session, turn, detail)).result(memory_writer.KEEP_SECONDS)
 
 
 def _parse_enum(among: type[_Named], name: str, what: str) -> _Named:

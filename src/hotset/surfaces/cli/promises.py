@@ -172,11 +172,7 @@ PROMISES = (
     Promise(
         "V4",
         "What leaves the window leaves a line that says how to get it back",
-        RowState.PARTLY,
-        (
-            "one line with the call that brings it back; always of type conversation, no summary, "
-            "turn numbers of its own"
-        ),
+        RowState.WORKING,
     ),
     Promise(
         "V5",

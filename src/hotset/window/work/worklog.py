@@ -314,21 +314,33 @@ class _Reading:
 
 
 _COUNTED = re.compile(
-    r"\b\d+ "
-    r"(?:passed|failed|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:|^test "
-    r"result:|^Ran \d+"
+    r"(?<![\w.])\d+ "
+    r"(?:pass(?:ed)?|fail(?:ed)?|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:"
+    r"|^test result:|^Ran \d+"
     r"|^All checks passed|^(?:ok|FAIL)\s",
 )
+_BANNER = re.compile(
+    r"[>$+] |(?:running|collecting|collected|found|executing) \d+ (?:test|item)", re.IGNORECASE
+)
+"""What a run begins with: a script's name and version, how many tests there are."""
+_NOTHING_RAN = re.compile(r"\[?no tests? (?:to run|files)\]?")
+_SHORT_COUNT = re.compile(r"\d+ (?:pass|fail)$")  # of bun, one a line, above how many there were
 _EDGE = 20  # lines at either end of an output, where the outcome is reported
 _LONGEST_LINE = 240
 
 
 def counted_line(text: str) -> str:
-    """The last line that counts tests, errors or problems, near either end of an output."""
+    """The last line that counts tests, errors or problems, near either end of an output. Where
+    nothing ran, that, and how often it was said."""
     lines = text.splitlines()
     edges = lines if len(lines) <= 2 * _EDGE else [*lines[:_EDGE], *lines[-_EDGE:]]
-    found = (line for line in reversed(edges) if _COUNTED.search(line[:_LONGEST_LINE].strip(" =-")))
-    return " ".join(next(found, "").split()).strip(" =-")
+    plain = (" ".join(line[:_LONGEST_LINE].split()).strip(" =-") for line in edges)
+    counted = [line for line in plain if _COUNTED.search(line) and not _BANNER.match(line)]
+    ran = [line for line in counted if not _NOTHING_RAN.search(line)]
+    if not ran:
+        return f"no tests to run ({len(counted)} x)" if counted else ""
+    short = [line for line in ran[:-1] if _SHORT_COUNT.fullmatch(line)]
+    return ", ".join((*(line for line in short if not line.startswith("0 ")), ran[-1]))
 
 
 _TELLING = re.compile(
