@@ -8,7 +8,7 @@ from hotset.nouns.link import link
 from hotset.nouns.message import Message, Part
 from hotset.nouns.page import ROOT, Digest, Kind, Role
 from hotset.nouns.window import Cause, Form, Shown, Spot
-from hotset.window.birth import NO_REPEATS, Repeats, repeats
+from hotset.window.repeats import NO_REPEATS, Repeats, repeats
 
 LONG = b"a line of the file that was read\n" * 40
 SHORT = b"ok"

@@ -115,6 +115,8 @@ class Range:
     first: int
     last: int
     max_tokens: int = MAX_TOKENS
+    session: str = ""
+    """Empty: this one; otherwise a session's id."""
 
 
 Retrieval = Retrieve | Search | Range

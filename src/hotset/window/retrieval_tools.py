@@ -355,7 +355,9 @@ def _range(fields: Fields) -> Range:
         raise Malformed(f"{RANGE}: give turns; {_EXAMPLES[RANGE]}")
     first = max(1, first if first is not None else last or 1)
     last = max(1, last if last is not None else first)
-    return Range(min(first, last), max(first, last), fields.max_tokens())
+    session = fields.text("session", "session_id")[:_MOST_ID]
+    session = "" if session in ("this", "current") else session
+    return Range(min(first, last), max(first, last), fields.max_tokens(), session)
 
 
 _SEVERAL = re.compile(

@@ -1,27 +1,31 @@
 """History as a source: pages of conversations are indexed and found again.
 
-It offers nothing by itself: a page that left a window leaves a reference there, and comes back when
-the model asks for it (`runtime/retrieval`).
+A page that left a window leaves a reference there, and comes back when the model asks for it
+(`runtime/retrieval`). What a client itself no longer sends gets such a reference too (`successor`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hotset.errors import HotsetError
 from hotset.index.port import Index
+from hotset.nouns.candidate import Candidate
+from hotset.nouns.deposit import Deposit
 from hotset.nouns.page import PageId, SessionId
 from hotset.nouns.search import Entry, EntryId, Query, SearchHit, Sort, SourceHits
 from hotset.sealing import seal
 from hotset.sources.history.page_search import PageHit, find
 from hotset.sources.history.pages import follow
 from hotset.sources.history.records import is_near, record_hit
-from hotset.sources.port import Source
+from hotset.sources.history.successor import note_reference, offer_reference
+from hotset.sources.port import Scene, Source
 from hotset.store.port import Store
 
 
 class HistorySource(Source):
     name = "history"
+    standing = True
 
     def __init__(
         self,
@@ -31,6 +35,14 @@ class HistorySource(Source):
         """Both functions return None until their object is open."""
         self._store = store
         self._index = index
+
+    def offer(self, scene: Scene, until: float) -> Sequence[Candidate]:
+        """The reference to what the client has cut off with this request."""
+        del until
+        return offer_reference(scene)
+
+    def took(self, scene: Scene, taken: Sequence[Candidate]) -> Sequence[Deposit]:
+        return note_reference(scene, taken)
 
     def find(self, query: Query) -> SourceHits:
         """Pages; records where the query asks for nothing else."""
