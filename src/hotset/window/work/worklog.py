@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from hotset.nouns.memory import Ending
@@ -31,6 +32,7 @@ from hotset.window.work.endings import (
     PlanItems,
     changed_files,
     has_moved_on,
+    has_sealed,
     is_decision,
     plan_items,
     user_verdict,
@@ -228,6 +230,11 @@ class _Reading:
         checks = [act for act in self.acts if _is_check(act) and act.answered]
         return bool(checks) and checks[-1].failed and checks[-1].place > self._last(ActKind.EDIT)
 
+    def has_sealed(self) -> bool:
+        """True if the user had the work committed, pushed or merged, and nothing failed at its
+        end."""
+        return any(has_sealed(text) for _, text in self._prompts()) and not self.acts[-1].failed
+
     def files(self) -> frozenset[str]:
         """The names of the files that were changed."""
         return frozenset(path.rsplit("/", 1)[-1] for path in changed_files(self.acts))
@@ -239,7 +246,7 @@ class _Reading:
             for page in self.pages
             if page.kind in (Kind.PROMPT, Kind.RESPONSE) or page.kind.family is Kind.TOOL_CALL
         )
-        return frozenset(word for text in texts for word in topic_words(text))
+        return frozenset().union(*map(_topic_words, texts))
 
     def _last(self, doing: ActKind) -> int:
         return max(
@@ -388,6 +395,11 @@ _SHARED = 0.34  # of a prompt's telling words; from there on it is about the sam
 _SOON = 12  # lines after a stretch in which other work shows
 
 
+@lru_cache(2048)  # every plan looks at the same heads again
+def _topic_words(text: str) -> frozenset[str]:
+    return frozenset(topic_words(text))
+
+
 def _page(piece: Piece, *, answers: bool) -> WorkPage | None:
     family = piece.kind.family
     if family is Kind.TOOL_CALL:
@@ -448,6 +460,8 @@ def _is_settled_by(prompt: PromptWords, reading: _Reading) -> bool:
     reply = reading.last_reply()
     if verdict is Ending.PARTIAL or asks_back(reply) or not reply:
         return False
+    if reading.has_sealed():
+        return True
     return not goes_on(prompt.text) and (
         _is_about_something_else(prompt.text, reading)
         or not (reading.is_red() or reading.plan().open)
@@ -461,14 +475,12 @@ def _is_about_something_else(text: str, reading: _Reading) -> bool:
 
 
 def _has_moved_on(reading: _Reading, following: Sequence[Line]) -> bool:
-    """Of talk without a call: the user has asked for something else since."""
-    prompt = _next_prompt(following)
-    return (
-        prompt is not None
-        and not prompt.interrupted
-        and not asks_back(reading.last_reply())
-        and not goes_on(prompt.text)
-    )
+    """Of talk without a call: it was answered, and the user says that something else comes now. A
+    prompt in other words is no sign: of six such ends that were read, none was one."""
+    prompt, reply = _next_prompt(following), reading.last_reply()
+    if prompt is None or prompt.interrupted or not reply or asks_back(reply):
+        return False
+    return prompt.fresh or has_moved_on(prompt.text)
 
 
 def _works_elsewhere(reading: _Reading, following: Sequence[Line]) -> bool:
