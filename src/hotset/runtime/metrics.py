@@ -17,7 +17,6 @@ from hotset.nouns.turn import Event, Outcome, Session
 from hotset.sources.code import Prefetches
 from hotset.sources.tools import latest_tools, never_called, weigh_tools
 from hotset.store.port import Store
-from hotset.window.birth import NO_REPEATS, Repeats
 from hotset.window.ledger import (
     Account as Account,  # noqa: PLC0414 - for surfaces
     AmountSaved as AmountSaved,  # noqa: PLC0414 - for surfaces
@@ -26,6 +25,7 @@ from hotset.window.ledger import (
     alerts,
 )
 from hotset.window.price import Price, dollars, price_of
+from hotset.window.repeats import NO_REPEATS, Repeats
 
 ALERT = "Alert"
 """Event name of an alert."""

@@ -255,6 +255,9 @@ def _bring_back(
         sees=sees,
         patience=patience,
     )
+    if index is not None and got.found:
+        own = [wanted.id] if isinstance(wanted, Retrieve) and not got.pages else []
+        index.touch([*got.pages, *own], scene.here.turn, scene.here.session or "")
     return wanted, got
 
 

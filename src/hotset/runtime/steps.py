@@ -27,9 +27,9 @@ from hotset.runtime.turn import OwnTools, SentPlan, SentRounds, SentTurn
 from hotset.sources.code import Prefetches
 from hotset.sources.port import TurnEnd
 from hotset.store.port import Store
-from hotset.window.birth import NO_REPEATS, Repeats, repeats
 from hotset.window.leave import read_ahead
 from hotset.window.price import price_of
+from hotset.window.repeats import NO_REPEATS, Repeats, repeats
 
 _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""

@@ -148,7 +148,7 @@ class Source(Protocol):
         return True
 
     def seconds(self, scene: Scene) -> float:
-        """How long a request may wait for `offer`."""
+        """How long a request may wait for `offer`; 0 if it need not be asked."""
         del scene
         return 0.0
 

@@ -6,6 +6,7 @@ The one interface for every surface. All methods block and are thread-safe.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -335,11 +336,13 @@ class ProjectMemories:
         how: str,
         after: Chain = ROOT,
         known: frozenset[str] = frozenset(),
+        until: float = math.inf,
     ) -> Reminder | None:
         """What a prompt is shown unasked: at a session's start the index, and any fitting memories.
 
         None if nothing fits. `after` is the message before it: memories of its own session are left
-        out. `known` are ids that were shown already.
+        out. `known` are ids that were shown already. `until` is when the prompt goes on without it:
+        what is left of that time when the search begins decides how thorough it is.
         """
         store, continuity = self._open(), RenderedText()
         if opens:
@@ -361,6 +364,7 @@ class ProjectMemories:
             how=how,
             session=session,
             known=known,
+            until=until,
         )
         if not continuity.text:
             return reminder
@@ -789,6 +793,7 @@ class ProjectMemories:
         how: str,
         session: SessionId | None,
         known: frozenset[str],
+        until: float,
     ) -> Reminder | None:
         from hotset.sources.memory.recall import RecallQuery  # noqa: PLC0415 - numpy
         from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
@@ -814,6 +819,7 @@ class ProjectMemories:
             lately = render_timeline(
                 overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how
             )
+        usual = _REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0)
         asking = RecallQuery(
             prompt,
             now,
@@ -822,7 +828,7 @@ class ProjectMemories:
             talk=False,
             most=4 * self._knobs.reminders,
             advice=self._knobs.advice,
-            deadline=_REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0),
+            deadline=max(0.0, min(usual, until - time.monotonic())),
         )
         pairs = [
             (item, item.memory)

@@ -187,26 +187,23 @@ PROMISES = (
     Promise(
         "V7",
         "What the next question needs is there before the model sees it",
-        RowState.PARTLY,
-        "off by default; its thresholds are hardly ever reached",
+        RowState.WORKING,
     ),
     Promise(
         "V8",
         "What is used stays hot, and prefetches are measured by their use",
-        RowState.PARTLY,
-        "prefetches are measured; the hot tier is warmed by retrievals alone",
+        RowState.WORKING,
     ),
     Promise(
         "V9",
         "Prefetching races with tools and adds no waiting",
         RowState.PARTLY,
-        "it races and is measured; off by default",
+        "it races and is not waited for; off by default, because it found little",
     ),
     Promise(
         "V10",
         "Search in tiers, each within its time, never blocking",
-        RowState.PARTLY,
-        "one index serves all tiers within its time; no search stops early",
+        RowState.WORKING,
     ),
     Promise(
         "V11",

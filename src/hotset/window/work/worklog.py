@@ -33,6 +33,7 @@ from hotset.window.work.endings import (
     PlanItems,
     changed_files,
     has_moved_on,
+    has_sealed,
     is_decision,
     plan_items,
     user_verdict,
@@ -240,6 +241,11 @@ class _Reading:
         """True if the last check failed and nothing was changed since."""
         checks = [act for act in self.acts if _is_check(act) and act.answered]
         return bool(checks) and checks[-1].failed and checks[-1].place > self._last(ActKind.EDIT)
+
+    def has_sealed(self) -> bool:
+        """True if the user had the work committed, pushed or merged, and nothing failed at its
+        end."""
+        return any(has_sealed(text) for _, text in self._prompts()) and not self.acts[-1].failed
 
     def files(self) -> frozenset[str]:
         """The names of the files that were changed."""
@@ -470,6 +476,8 @@ def _is_settled_by(prompt: PromptWords, reading: _Reading) -> bool:
     reply = reading.last_reply()
     if verdict is Ending.PARTIAL or asks_back(reply) or not reply:
         return False
+    if reading.has_sealed():
+        return True
     return not goes_on(prompt.text) and (
         _is_about_something_else(prompt.text, reading)
         or not (reading.is_red() or reading.plan().open)
@@ -483,14 +491,12 @@ def _is_about_something_else(text: str, reading: _Reading) -> bool:
 
 
 def _has_moved_on(reading: _Reading, following: Sequence[Line]) -> bool:
-    """Of talk without a call: the user has asked for something else since."""
-    prompt = _next_prompt(following)
-    return (
-        prompt is not None
-        and not prompt.interrupted
-        and not asks_back(reading.last_reply())
-        and not goes_on(prompt.text)
-    )
+    """Of talk without a call: it was answered, and the user says that something else comes now. A
+    prompt in other words is no sign: of six such ends that were read, none was one."""
+    prompt, reply = _next_prompt(following), reading.last_reply()
+    if prompt is None or prompt.interrupted or not reply or asks_back(reply):
+        return False
+    return prompt.fresh or has_moved_on(prompt.text)
 
 
 def _works_elsewhere(reading: _Reading, following: Sequence[Line]) -> bool:
