@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from hotset.files.lru import Lru
 from hotset.nouns.memory import Ending
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Piece
@@ -149,7 +150,7 @@ def is_finished(lines: Sequence[Line], following: Sequence[Line]) -> bool:
     has not spoken: a plan without open items or with one more ticked off, or a check that passed
     after the last change, and work on other files since.
     """
-    reading = _Reading(lines)
+    reading = _read_once(lines) if following else _Reading(lines)
     if not reading.acts:
         return _has_moved_on(reading, following)
     prompt = _next_prompt(following)
@@ -168,6 +169,17 @@ def finished_work(lines: Sequence[Line]) -> list[tuple[int, int]]:
     return [
         (first, end) for first, end in pairwise(cuts) if is_finished(lines[first:end], lines[end:])
     ]
+
+
+def _read_once(lines: Sequence[Line]) -> _Reading:
+    """The reading of a stretch that is over: every plan of its session asks for it again."""
+    key = tuple(map(id, lines))
+    known = _read.get(key)
+    if known is None:
+        known = tuple(lines), _Reading(lines)  # the lines too, so that no other gets their ids
+        size = sum(len(piece.content) for line in lines for piece in line.pieces)
+        _read.put(key, known, size + _AROUND * len(lines))
+    return known[1]
 
 
 class _Reading:
@@ -393,6 +405,10 @@ def sentence_worth(sentence: str) -> float:
 _HEAD = 400  # characters of a text that say what it is about
 _SHARED = 0.34  # of a prompt's telling words; from there on it is about the same
 _SOON = 12  # lines after a stretch in which other work shows
+
+
+_AROUND = 2000  # bytes that objects take, for each line
+_read: Lru[tuple[int, ...], tuple[tuple[Line, ...], _Reading]] = Lru(weight=8 << 20)
 
 
 @lru_cache(2048)  # every plan looks at the same heads again
