@@ -81,8 +81,10 @@ def _rows(
         if wanting(place, seen):
             spot = Spot(weighed.lines[place.at].chain, place.position)
             form, text = _choose_form(result, seen, partial(_search_target, weighed, place), knobs)
-            row = _row(spot, result.piece, form, text, moment)
-            yield row
+            made = _row(spot, result.piece, form, text, moment)
+            if row is None or (made.form, made.text) != (row.form, row.text):
+                yield made
+            row = made
         seen.note(result.call, result.piece.content, row, place.at)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hotset.nouns.knobs import Knobs, PolicyName
 from hotset.nouns.page import Kind
-from hotset.nouns.window import Cause
+from hotset.nouns.window import Cause, Shown
 from hotset.window.arguments import spoken
 from hotset.window.birth import rebirths
 from hotset.window.clusters import Cluster, finished_clusters, topic_clusters
@@ -49,12 +49,24 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
         logged = sum(row.tokens for row in departure.rows) / len(leaving)
         leaving = _leaving(weighed, _instructions_last(ranked, goal.instructed), goal, logged)
         departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
-    anew = rebirths(weighed.after(departure.rows), knobs, moment)
-    departure.rows += (replace(row, cause=departure.cause) for row in anew if departure.cause)
+    departure.rows += _shown_anew(departure, weighed, knobs, moment)
     fold(departure, weighed, knobs, moment)
     if overflow:
         squeeze(departure, weighed, knobs, moment)
+        # What it replaced by a reference may have been pointed to.
+        while anew := _shown_anew(departure, weighed, knobs, moment):
+            departure.rows += anew
+            squeeze(departure, weighed, knobs, moment)
     return departure
+
+
+def _shown_anew(
+    departure: Departure, weighed: WeighedConversation, knobs: Knobs, moment: Moment
+) -> list[Shown]:
+    """Rows for results that pointed to what leaves."""
+    cause = departure.cause
+    anew = rebirths(weighed.after(departure.rows), knobs, moment) if cause else []
+    return [replace(row, cause=cause or row.cause) for row in anew]
 
 
 def _may_leave(weighed: WeighedConversation, step: Step, knobs: Knobs, moment: Moment) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from hotset.nouns.memory import Ending
@@ -245,7 +246,7 @@ class _Reading:
             for page in self.pages
             if page.kind in (Kind.PROMPT, Kind.RESPONSE) or page.kind.family is Kind.TOOL_CALL
         )
-        return frozenset(word for text in texts for word in topic_words(text))
+        return frozenset().union(*map(_topic_words, texts))
 
     def _last(self, doing: ActKind) -> int:
         return max(
@@ -392,6 +393,11 @@ def sentence_worth(sentence: str) -> float:
 _HEAD = 400  # characters of a text that say what it is about
 _SHARED = 0.34  # of a prompt's telling words; from there on it is about the same
 _SOON = 12  # lines after a stretch in which other work shows
+
+
+@lru_cache(2048)  # every plan looks at the same heads again
+def _topic_words(text: str) -> frozenset[str]:
+    return frozenset(topic_words(text))
 
 
 def _page(piece: Piece, *, answers: bool) -> WorkPage | None:
