@@ -5,10 +5,10 @@ Anthropic's cache rules.
 
 Reads the six sets of HOTSET_BENCH_DATA (default: ../shared/data). Prints a table for each, says
 which marks are met, replays all sessions of three sets in a window of a million tokens, and draws
-`docs/frontier.svg`: what each policy costs against how often the model has to fetch something
-back. `docs/replay.md` defines the figures. Behind them, what leaving the recorded pauses out of
-account changes, and how many tokens the first 16 and the first 40 calls of sessions take that are
-so long.
+`bench/results/frontier.svg`: what each policy costs against how often the model has to fetch
+something back. `docs/replay.md` defines the figures. Behind them, what leaving the recorded pauses
+out of account changes, and how many tokens the first 16 and the first 40 calls of sessions take
+that are so long.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def main() -> None:
     sets = {name: dict(_methods(found[name])) for name in MARKS}
     sets |= {f"{name}-1m": {OURS: asdict(row)} for name, row in large.items()}
     tell("replay", sets)
-    drawn = HERE.parent / "docs" / "frontier.svg"
+    drawn = HERE / "results" / "frontier.svg"
     drawn.write_text(draw([_panel(name, found[name].report) for name in MARKS]))
     print(f"\nfrontier: {drawn}\n")
     for name in MARKS:
