@@ -120,8 +120,8 @@ PROMISES = (
         "The same result is not shown twice; a changed one shows what changed",
         RowState.PARTLY,
         (
-            "results shown whole are pointed to or diffed; no answer from the store for read-only "
-            "tools"
+            "lines that are shown are not sent again, changed ones are diffed; no answer from the "
+            "store for read-only tools"
         ),
     ),
     Promise(
@@ -203,7 +203,8 @@ PROMISES = (
     Promise(
         "V10",
         "Search in tiers, each within its time, never blocking",
-        RowState.WORKING,
+        RowState.PARTLY,
+        "what is hot is found at once, the rest within the caller's time; no search stops early",
     ),
     Promise(
         "V11",
