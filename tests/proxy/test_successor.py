@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from hotset.errors import PageDamaged
+from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.knobs import Knobs, SuccessorKnobs
 from hotset.runtime.audit import EventFilter, find_events, sentence
+from hotset.store.port import SessionOrigin
 from hotset.testing import Call, Say
+from hotset.testing.ram_store import RamStore
 from hotset.testing.upstream.script import Received
 from tests.proxy.talking import Talk, assert_each_extends_the_one_before
 from tests.proxy.wire import DIALECTS
@@ -287,6 +291,25 @@ def test_a_conversation_that_went_on_elsewhere_is_no_successor_of_ours(pair):
     other.history += [summary, replies[0], asked, replies[1]]
     other.say("Write a poem.")
     assert not _references(_body(world))
+
+
+class _Faulty(RamStore):
+    """It cannot say where a request belongs."""
+
+    def origin(self, asked: RequestReceived) -> SessionOrigin:
+        raise PageDamaged(f"damaged: {asked.key}")
+
+
+def test_where_the_past_cannot_be_read_the_window_works_without_the_reference(pair):
+    store = _Faulty()
+    world = pair(_Model(), open_store=lambda: store)
+    talk = Talk(world.address, "anthropic", headers=_CLAUDE)
+    _work(talk)
+    _compact(talk, SUMMARIES["claude-code"])
+    assert not _references(_body(world))
+    assert "retrieve_context" in _body(world)
+    world.settle()
+    assert not list(store.events(name="Bypassed"))
 
 
 def test_where_two_conversations_ran_side_by_side_none_is_taken_for_the_cleared_one(pair):

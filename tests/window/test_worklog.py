@@ -217,3 +217,23 @@ def test_a_banner_is_no_outcome_and_what_did_not_run_is_told_once(output, outcom
     found = counted_line(output)
     assert found.startswith(outcome)
     assert bool(found) == bool(outcome)
+
+
+def test_talk_is_finished_when_the_user_says_so_and_what_was_not_answered_never():
+    asked = Work().user("Which of the two names is better, index or manifest?")
+    talk = asked.say("manifest, because there may be several kinds of it.").lines
+    after = [
+        Work().user(text).lines for text in ("next: the release notes", "is that the usual name?")
+    ]
+
+    assert [is_finished(talk, each) for each in after] == [True, False]
+    assert not is_finished(Work().user("ls").lines, after[0])
+
+
+def test_work_that_the_user_had_committed_is_finished_with_their_next_words():
+    done = Work().user("commit this").run("git commit -am x", "[main 1a2b3c] x").say("Committed.")
+    failed = Work().user("commit this").run("git commit -am x", "error: hook failed\nExit code 1")
+    following = Work().user("clear").lines
+
+    assert is_finished(done.lines, following)
+    assert not is_finished(failed.say("The hook failed; the tests are red.").lines, following)

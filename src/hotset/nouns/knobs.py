@@ -295,7 +295,8 @@ class SuccessorKnobs(Struct, frozen=True):
     """How long after the last one a conversation counts as its successor, for `clear = "soon"`."""
     within: Seconds = 43_200.0
     """How long ago the conversation may have ended that the user cleared. Recorded pauses before
-    `/clear` had a median of 10 minutes; one in ten was longer than five hours."""
+    `/clear` had a median of 10 minutes; 3 of 45 were longer than five
+    hours."""
 
 
 class Knobs(Struct, frozen=True):

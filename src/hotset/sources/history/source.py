@@ -37,9 +37,13 @@ class HistorySource(Source):
         self._index = index
 
     def offer(self, scene: Scene, until: float) -> Sequence[Candidate]:
-        """The reference to what the client has cut off with this request."""
+        """The reference to what the client has cut off with this request; none if that cannot be
+        read, because the next request would meet the same fault."""
         del until
-        return offer_reference(scene)
+        try:
+            return offer_reference(scene)
+        except HotsetError:
+            return ()
 
     def took(self, scene: Scene, taken: Sequence[Candidate]) -> Sequence[Deposit]:
         return note_reference(scene, taken)

@@ -118,11 +118,12 @@ def earlier_pages(store: Store, chains: Sequence[Chain]) -> list[Page]:
         if change != ContextChange.COMPACTED:
             continue
         with suppress(HotsetError):
-            ids = frozenset(store.reference(id).pages)
-            sessions = dict.fromkeys(page.session for page in map(store.page, ids))
-            for session in sessions:
-                found = store.pages(Where(session=session))
-                pages.update((page.id, page) for page in found if page.id in ids)
+            covered = store.reference(id).pages
+            ids = frozenset(covered)
+            for each in covered:
+                if each not in pages:  # the first of its session
+                    found = store.pages(Where(session=store.page(each).session))
+                    pages.update((page.id, page) for page in found if page.id in ids)
     return list(pages.values())
 
 

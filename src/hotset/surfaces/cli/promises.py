@@ -120,8 +120,8 @@ PROMISES = (
         "The same result is not shown twice; a changed one shows what changed",
         RowState.PARTLY,
         (
-            "results shown whole are pointed to or diffed; no answer from the store for read-only "
-            "tools"
+            "lines that are shown are not sent again, changed ones are diffed; no answer from the "
+            "store for read-only tools"
         ),
     ),
     Promise(
@@ -198,12 +198,13 @@ PROMISES = (
         "V9",
         "Prefetching races with tools and adds no waiting",
         RowState.PARTLY,
-        "it races and is not waited for; off by default, because it found little",
+        "it races and is not waited for; off by default: its likelihood is fitted to prompts",
     ),
     Promise(
         "V10",
         "Search in tiers, each within its time, never blocking",
-        RowState.WORKING,
+        RowState.PARTLY,
+        "what is hot is found at once, the rest within the caller's time; no search stops early",
     ),
     Promise(
         "V11",
