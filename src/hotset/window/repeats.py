@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -169,9 +170,22 @@ class ShownResults:
     def _read(self) -> None:
         """Splits what was noted since the last time into lines."""
         for text, at in self._texts[len(self._shown) :]:
-            lines = _decode(text).split("\n") if len(text) <= _MOST_COMPARED else []
+            lines = _lines_of(text) if len(text) <= _MOST_KEPT else _split(text)
             self._where.update(dict.fromkeys(lines, len(self._shown)))
             self._shown.append(ShownResult(lines, at))
+
+
+_MOST_KEPT = 16_000  # bytes of a text whose lines are kept for the next plan
+
+
+@lru_cache(2048)
+def _lines_of(text: bytes) -> Sequence[str]:
+    """Kept: every plan with a new result reads what the window shows."""
+    return _split(text)
+
+
+def _split(text: bytes) -> Sequence[str]:
+    return _decode(text).split("\n") if len(text) <= _MOST_COMPARED else ()
 
 
 def _decode(content: bytes) -> str:
