@@ -29,7 +29,11 @@ PROMISED = {
     *("over_window_pct", "prefix_breaks", "plan_ms_p95"),
 }
 USUAL = ["default", "full", "truncate", "mask", "clear_tool_uses", "compact", "evict25"]
-_TEXT = "\n".join(f"a line that says number {number} of many" for number in range(60))
+
+
+def text(part: int) -> str:
+    lines = (f"a line that says number {number} of part {part}" for number in range(60))
+    return "\n".join((f"part_{part}", *lines))
 
 
 def messages(steps: int) -> list[dict[str, Any]]:
@@ -43,7 +47,7 @@ def messages(steps: int) -> list[dict[str, Any]]:
                 "content": None,
                 "tool_calls": [{"id": f"c{number}", "type": "function", "function": call}],
             },
-            {"role": "tool", "tool_call_id": f"c{number}", "content": f"part_{number}\n{_TEXT}"},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": text(number)},
         ]
     return [*said, {"role": "assistant", "content": "Mended."}]
 

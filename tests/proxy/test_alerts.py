@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hotset.config import load
 from hotset.nouns.knobs import Knobs
@@ -107,8 +108,10 @@ def test_prompts_that_fill_the_window_are_told(tmp_path, alerts, is_told):
 
 
 @pytest.mark.row("C8")
-def test_results_that_repeat_what_was_shortened_are_told(tmp_path):
-    figures, standing, raised = told(tmp_path, reads(code()), knobs=SHORTENING)
+def test_results_that_are_sent_again_are_told(tmp_path):
+    never = structs.replace(SHORTENING.forms, repeat=10_000_000)
+    knobs = structs.replace(SHORTENING, forms=never)
+    figures, standing, raised = told(tmp_path, reads(code()), knobs=knobs)
 
     assert figures["dedup_hit_pct"] == 0.0
     assert (standing["dedup_hit_pct"]["value"], standing["dedup_hit_pct"]["side"]) == (0.0, "below")
@@ -116,7 +119,9 @@ def test_results_that_repeat_what_was_shortened_are_told(tmp_path):
 
 
 @pytest.mark.row("C8")
-@pytest.mark.parametrize(("knobs", "hits"), [(None, 100.0), (Knobs(echo=False), None)])
+@pytest.mark.parametrize(
+    ("knobs", "hits"), [(None, 100.0), (SHORTENING, 100.0), (Knobs(echo=False), None)]
+)
 def test_results_that_are_pointed_to_are_no_cause_for_an_alert_nor_are_they_where_nothing_is_pointed_to(  # noqa: E501
     tmp_path, knobs, hits
 ):
