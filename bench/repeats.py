@@ -35,7 +35,9 @@ from hotset.window.plan import Moment, plan
 
 _LINES, _CHARACTERS = 3, 240  # of a run that counts
 _ALONE = 24  # characters of a line that counts by itself
-_NUMBER = re.compile(r"^\s*L?\d+(?:→|\t|:|\s?[|│])\s?")
+_NUMBER = re.compile(r"^(?:\s*L?\d+(?:→|\t|:|\s?[|│])\s?)+")
+"""All numbers before a line: a file may quote numbered lines of another."""
+_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # no form shows them
 _POINTER = re.compile(r'^… lines? (\d+)(?:-(\d+))?: as in turn (\d+)( but.*?)?, from ".*" …$')
 _NOTE = re.compile(r"\[hotset: lines (\d+)-\d+, shown without their numbers\]")
 _NO_LINES = structs.replace(Knobs().forms, repeat=10_000_000)
@@ -182,7 +184,7 @@ def _lead(lines: Sequence[str]) -> int:
 def _stands(
     lines: Sequence[str], turn: int, above: Sequence[tuple[int, str]], *, masked: bool
 ) -> bool:
-    wanted = "\n".join(["", *(_NUMBER.sub("", line).strip() for line in lines), ""])
+    wanted = "\n".join(["", *_bare("\n".join(lines)), ""])
     texts = [text for of, text in above if of == turn]
     if masked:  # numbers and ids differ
         wanted = re.sub(r"\w*\d\w*", "#", wanted)
@@ -191,7 +193,7 @@ def _stands(
 
 
 def _bare(text: str) -> list[str]:
-    return [_NUMBER.sub("", line).strip() for line in text.split("\n")]
+    return [_NUMBER.sub("", line).strip() for line in _COLOUR.sub("", text).split("\n")]
 
 
 def _run(lines: Sequence[str], at: int, other: Sequence[str], place: int) -> int:
