@@ -61,9 +61,10 @@ class ShownResults:
     last: dict[Call, bytes] = field(default_factory=dict)
     """The latest result of the same call, in any form."""
     _texts: list[tuple[bytes, int]] = field(default_factory=list)
-    """What is shown of each result that shows lines of its own, and the index of its message."""
+    """What is shown of each result that shows lines of its own and is not read yet, and the index
+    of its message."""
     _shown: list[ShownResult] = field(default_factory=list)
-    """The same in lines, as far as they were needed."""
+    """Those that are read."""
     _where: dict[str, int] = field(default_factory=dict)
     """The latest of these that has a line."""
 
@@ -168,13 +169,15 @@ class ShownResults:
         )
 
     def _read(self) -> None:
-        """Splits what was noted since the last time into lines."""
-        for text, at in self._texts[len(self._shown) :]:
+        """Splits what was noted since the last time into lines; of very much, the latest."""
+        for text, at in self._texts[-_MOST_READ:]:
             lines = _lines_of(text) if len(text) <= _MOST_KEPT else _split(text)
             self._where.update(dict.fromkeys(lines, len(self._shown)))
             self._shown.append(ShownResult(lines, at))
+        self._texts.clear()
 
 
+_MOST_READ = 400  # latest results that a new one is compared with
 _MOST_KEPT = 16_000  # bytes of a text whose lines are kept for the next plan
 
 
