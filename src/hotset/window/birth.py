@@ -22,7 +22,15 @@ from hotset.window.instructions import instructs
 from hotset.window.line_numbers import own_numbers
 from hotset.window.moment import Moment
 from hotset.window.names import TERMINAL_CODE, coined_names, distinct_names, names, words_within
-from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
+from hotset.window.preview import (
+    NO_TASK,
+    ContentOrigin,
+    ContentType,
+    Preview,
+    TaskText,
+    closing,
+    preview,
+)
 from hotset.window.step_sizes import WeighedConversation
 
 LEAST = 400
@@ -66,6 +74,28 @@ def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str 
     sought = SearchTarget(frozenset(names(spoken(given))))
     form, text = _choose_form(result, _own_limit(result, knobs), sought, ShownResults(), knobs)
     return text if form is Form.EXCERPT else None
+
+
+class LongResult(NamedTuple):
+    """A result that is longer than its limit, for measurements."""
+
+    at: int
+    """Index of its line."""
+    result: Result
+    limit: Limit
+    sought: SearchTarget
+
+    def excerpt(self, knobs: Knobs) -> str:
+        """What is shown of it at first; empty if it is shown unchanged."""
+        text = self.result.piece.content.decode("utf-8", "replace")
+        return _excerpt(self.result, text, self.limit, self.sought, knobs)[1]
+
+
+def long_results(weighed: WeighedConversation, knobs: Knobs) -> Iterator[LongResult]:
+    for place in _result_places(weighed):
+        limit = _own_limit(place.result, knobs)
+        if 0 < limit.over < len(place.result.piece.content):
+            yield LongResult(place.at, place.result, limit, _search_target(weighed, place))
 
 
 def _rows(
@@ -247,12 +277,13 @@ def _excerpt(
     text = _without_colours(plain.text if plain else text)
     piece = result.piece
     origin = ContentOrigin(
-        piece.kind,
+        result.kind,
         piece.tool,
         result.arguments,
         sought.names,
         _lines_pointed_to(result, text, plain, sought.lines),
         plain.shift if plain else 0,
+        sought.task,
     )
     made = preview(text, origin, limit.room) if len(text) > limit.over else None
     if made is None:
@@ -369,6 +400,27 @@ def _search_target(weighed: WeighedConversation, place: ResultPlace) -> SearchTa
     return SearchTarget(
         mentioned.names.union(name for piece in asked for name in names(_words_of(piece))),
         mentioned.lines,
+        _task_text(asked, _latest_prompt(weighed, place)),
+    )
+
+
+def _task_text(asked: Sequence[Piece], prompt: str) -> TaskText:
+    """The prompt, and the model's words and calls since, the latest first."""
+    since = [each for each in asked if each.kind is not Kind.PROMPT]
+    said = next((each for each in since if each.kind is Kind.RESPONSE), None)
+    before = "\n".join(_words_of(each) for each in since if each is not said)
+    return TaskText(_words_of(said) if said else "", prompt, before)
+
+
+def _latest_prompt(weighed: WeighedConversation, place: ResultPlace) -> str:
+    return next(
+        (
+            _words_of(piece)
+            for at in range(place.at - 1, -1, -1)
+            for piece in reversed(weighed.lines[at].pieces)
+            if piece.kind is Kind.PROMPT
+        ),
+        "",
     )
 
 
@@ -523,6 +575,7 @@ class SearchTarget:
     names: frozenset[str] = frozenset()
     lines: tuple[int, ...] = ()
     """Line numbers, from 1."""
+    task: TaskText = NO_TASK
 
 
 def find_mentions(path: str, texts: Iterable[str]) -> SearchTarget:
