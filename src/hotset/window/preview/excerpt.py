@@ -57,6 +57,8 @@ class Reading:
     """More lines of ours below the preface; all of them, or none if they do not fit."""
     label_share: float = 0.06
     """Share of the room for gap labels."""
+    mentions_share: float = 0.05
+    """Share of the room for names that occur only in the gaps."""
     widest: int = 600
     """A longer line is shown by its two ends."""
     points: Mapping[int, str] = field(default_factory=dict)
@@ -98,7 +100,6 @@ class Excerpt:
 
 
 _SHORTEST_PREFACE = 40
-_MENTIONS = 0.01  # share of the room for names that occur only in the gaps
 _MOST_ABOVE = 0.9
 _LONGEST_LINE = 600
 _FEW_LINES = 0.7  # of the room that a few lines may take together, however long they are
@@ -159,7 +160,7 @@ def compose(
     )
     text = "\n".join([*above, excerpt.text])
     mentions = _mentions(
-        lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS))
+        lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * reading.mentions_share))
     )
     return replace(excerpt, text=f"{text}\n{mentions}" if mentions else text)
 
@@ -176,7 +177,11 @@ def _compose_lines(
     ]
     sizes = [len(line) + 1 for line in fitted]
     taken = _choose(
-        fitted, sizes, reading, int(room * (1 - reading.label_share - _MENTIONS)), margin
+        fitted,
+        sizes,
+        reading,
+        int(room * (1 - reading.label_share - reading.mentions_share)),
+        margin,
     )
     _close_small_gaps(taken, sizes, margin)
     gaps = tuple(_gaps(taken))
@@ -187,7 +192,10 @@ def _compose_lines(
     )
     used = sum(len(line) + 1 for line in shown.values())
     labels = _labels(
-        [mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS)
+        [mark(*gap) for gap in gaps],
+        gaps,
+        reading.label,
+        room - used - int(room * reading.mentions_share),
     )
     return Excerpt("\n".join(_weave(shown, gaps, labels)), gaps, max(0, left))
 
@@ -231,7 +239,7 @@ def _take_spans(
     return free
 
 
-def _take_likely(
+def _take_likely(  # noqa: PLR0917 - the state of the choice
     taken: bytearray,
     lines: Sequence[str],
     sizes: Sequence[int],

@@ -38,12 +38,15 @@ _FIRST_OF_FILE = Worth.ASKED
 """What is chosen before likely lines of a file read to be edited: whole functions near the task,
 and the imports."""
 _SCORED_LABELS = 0.04  # most of the room for labels of gaps, where lines are chosen by the task
+_SCORED_MENTIONS = 0.01  # the same for names in gaps: a line that is likely needed says more
 _LOOKED_AT = 96 * 1024  # characters read closely; beyond, only errors and warnings are searched
 
 # types that may contain sections of other types
 _MIXED = (ContentType.OUTPUT, ContentType.SEARCH, ContentType.LISTING)
 
-SCORED = frozenset({ContentType.CODE, ContentType.SEARCH, ContentType.PROSE, ContentType.OUTPUT})
+SCORED = frozenset(
+    {ContentType.CODE, ContentType.SEARCH, ContentType.PROSE, ContentType.OUTPUT, ContentType.JSON}
+)
 """Types whose lines are chosen by what the task needs, behind what their readers must show."""
 
 _READERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
@@ -115,12 +118,13 @@ def _preview_of_lines(
         reading = _add_skimmed(
             reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
-    if type_ in SCORED:
+    if {of for _, of in parts} <= SCORED:
         reading = replace(
             reading,
             scores=_likely(near, query),
             before_scores=_FIRST_OF_FILE if query.reads_file else reading.before_scores,
             label_share=min(reading.label_share, _SCORED_LABELS),
+            mentions_share=_SCORED_MENTIONS,
         )
     spans = [
         span
@@ -250,7 +254,7 @@ def _preview_of_view(
     reading = view.reading
     if type_ in SCORED:
         scores = dict(enumerate(line_scores(view.lines, replace(query, pointed=()))))
-        reading = replace(reading, scores=scores)
+        reading = replace(reading, scores=scores, mentions_share=_SCORED_MENTIONS)
     excerpt = compose(view.lines, reading, room, view.mark, view.margin)
     text = "\n".join(piece for piece in (before, excerpt.text, after) if piece)
     size = _size(lines)

@@ -143,6 +143,7 @@ def _file_spans(
     """The name of each file with its best hit, then its further hits; context comes last."""
     scores = closeness(lines, query)
     best = closeness(["\n".join(lines[first:end]) for first, end in files], query)
+    crowded = len(files) * _WIDEST_HIT > 2 * query.room  # of many files, only the names come first
     for (first, end), near in zip(files, best, strict=True):
         hits = [at for at in range(first + 1, end) if _is_match(lines[at])] or list(
             range(first + 1, end)
@@ -150,9 +151,8 @@ def _file_spans(
         yield LineSpan(first, first + 1, _FILE_NAME + 12 * near)
         ranked = sorted(hits, key=lambda at: (-scores[at], at))
         for rank, at in enumerate(ranked):
-            yield LineSpan(
-                at, at + 1, Worth.ASKED + 12 * near + 6 * scores[at] - _PER_GROUP * min(rank, 12)
-            )
+            worth = Worth.ASKED + 12 * near + 6 * scores[at] - _PER_GROUP * min(rank, 12)
+            yield LineSpan(at, at + 1, worth if rank or crowded else max(worth, _FILE_NAME))
         yield LineSpan(first, end, Worth.REST + 10 * near, least=2)
 
 
