@@ -14,11 +14,29 @@ from hotset.window.plan import Moment, plan
 from hotset.window.preview import ContentOrigin, TaskText, preview
 from tests.window.talk import PRICE
 
-NOUNS = (
-    "tank valve pump hatch rudder anchor mast cabin galley bilge engine propeller sonar radar "
-    "cable winch ballast sail keel deck"
-).split()
-VERBS = "open close drain fill start stop lower raise check paint".split()
+NOUNS = [
+    "tank",
+    "valve",
+    "pump",
+    "hatch",
+    "rudder",
+    "anchor",
+    "mast",
+    "cabin",
+    "galley",
+    "bilge",
+    "engine",
+    "propeller",
+    "sonar",
+    "radar",
+    "cable",
+    "winch",
+    "ballast",
+    "sail",
+    "keel",
+    "deck",
+]
+VERBS = ["open", "close", "drain", "fill", "start", "stop", "lower", "raise", "check", "paint"]
 
 
 def _functions(seed=1):
