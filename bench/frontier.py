@@ -1,11 +1,22 @@
 """Cost against faults as a picture: one panel a set, every policy a point; what lies lower and
-further left is better."""
+further left is better.
+
+    make bench-frontier
+
+draws `docs/frontier.svg` from the table of `docs/numbers.md`, which `make bench-replay` measured.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1] / "docs"
+_FIGURES = re.compile(r"\**([\d.]+) / ([\d.]+)\**")
+_COSTS_ONLY = ("by cache marks", "tokens sent, hotset / lean")
 
 _COLUMNS = 2
 _WIDE, _HIGH = 460, 320
@@ -33,6 +44,44 @@ class Panel:
     """The mark to reach, with `faults`."""
     faults: float
     points: Sequence[Point]
+
+
+def main() -> None:
+    (DOCS / "frontier.svg").write_text(draw(panels((DOCS / "numbers.md").read_text())))
+    print(f"drawn: {DOCS / 'frontier.svg'}")
+
+
+def panels(page: str) -> list[Panel]:
+    """The sets of the first table on the page of numbers, with what each policy costs there and
+    how often it faults."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.split("\n## ")[1].splitlines()
+        if line.startswith("|")
+    ]
+    heads = rows[0]
+    return [
+        Panel(
+            cells[0],
+            0.0,
+            0.0,
+            [
+                Point("everything", 100.0, 0.0, ours=False, named=True),
+                *(
+                    Point(
+                        head.removeprefix("its profile ").strip("`"),
+                        float(found[1]),
+                        float(found[2]),
+                        ours=head == "hotset" or head.startswith("its profile"),
+                        named=True,
+                    )
+                    for head, cell in zip(heads[1:], cells[1:], strict=True)
+                    if head not in _COSTS_ONLY and (found := _FIGURES.fullmatch(cell))
+                ),
+            ],
+        )
+        for cells in rows[2:]
+    ]
 
 
 def draw(panels: Sequence[Panel]) -> str:
@@ -99,7 +148,7 @@ def _grid(scale: _Scale) -> Iterator[str]:
     )
     yield (
         f'<text transform="translate(14 {(low + high) / 2}) rotate(-90)" '
-        f'text-anchor="middle">faults in 100 actions</text>\n'
+        f'text-anchor="middle">faults in 100 replies</text>\n'
     )
 
 
@@ -156,3 +205,7 @@ def _names(scale: _Scale, points: Sequence[Point]) -> Iterator[str]:
 
 def _colour(point: Point) -> str:
     return _OURS if point.ours else _OTHERS
+
+
+if __name__ == "__main__":
+    main()

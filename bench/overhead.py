@@ -9,6 +9,10 @@ KB that is resent with one more message each time, as agents do, of words alone 
 their results. The first look at each is told by itself. Then streams, one after the other and 200
 at once, and how soon the upstream is rid of a call whose client has left.
 
+`cpu_ms` is what the proxy's process computed for a call, background work included: on a machine
+that others use it says more than the clock. A reply that came before it was on disk within 2 s (a
+slow disk) is counted as `late`.
+
 Time to the first byte and time to the last are told apart: a reply begins when its request is on
 disk, which had the time that the provider took, and ends when it is on disk itself, so its end
 costs a commit. A document waits for that as a whole.
@@ -22,6 +26,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import socket
@@ -38,6 +43,8 @@ from bench.results import quantile, tell
 
 SMALL, LARGE, STREAMS, ONE_BY_ONE, LEAVING = 2000, 300, 200, 60, 60
 SESSION = 25  # calls of a long conversation
+ROUNDS = 3  # of streams at once; the figures are those of the middle one
+RESTS = 5.0  # seconds before memory is measured
 EVENTS, EVERY = 40, 0.01
 THINKS = 0.05  # seconds before a stream begins: every provider takes longer than a commit
 WARM_UP = 50
@@ -52,12 +59,13 @@ def main() -> None:
             "300 KB bodies": compare(direct, through, pid, list(conversation(LARGE)), SESSION),
             "300 KB with tools": compare(direct, through, pid, list(working(LARGE)), SESSION),
         }
-        sets |= asyncio.run(streams(direct, through))
+        sets |= asyncio.run(streams(direct, through, pid))
         sets["a client leaves"] = {
             "direct": leaving(direct, gone),
             "hotset": leaving(through, gone),
         }
-        sets["memory"] = {"hotset": {"rss_mb": resident(pid)}}
+        time.sleep(RESTS)
+        sets["memory"] = {"hotset": {"rss_mb": resident(pid), "peak_mb": resident(pid, "VmHWM")}}
     tell("overhead", sets)
 
 
@@ -92,6 +100,7 @@ def compare(direct: tuple, through: tuple, pid: int, bodies: list[bytes], sessio
             figures[name]["first_look_p50_ms"] = quantile(taken, 0.5)
     for share in figures["direct"]:
         figures["hotset"][f"added_{share}"] = figures["hotset"][share] - figures["direct"][share]
+    figures["hotset"]["late"] = other.late
     figures["hotset"]["cpu_ms"] = (cpu(pid) - spent) * 1e3 / (len(bodies) - WARM_UP)
     return figures
 
@@ -110,6 +119,7 @@ class Line:
     """One kept-alive connection, with as little client in the way as can be."""
 
     def __init__(self, host: str, port: int, path: str) -> None:
+        self.late = 0
         self._socket = socket.create_connection((host, port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._head = (
@@ -134,7 +144,9 @@ class Line:
             got += self._socket.recv(65536)
         took = time.perf_counter() - begun
         assert got.startswith(b"HTTP/1.1 200")
-        assert b"x-hotset-degraded" not in got, got[:500]
+        if b"x-hotset-degraded" in got:
+            assert LATE in got, got[:500]
+            self.late += 1
         return began, took
 
 
@@ -207,9 +219,9 @@ TOOLS = [
 ]
 
 
-async def streams(direct: tuple, through: tuple) -> dict:
+async def streams(direct: tuple, through: tuple, pid: int) -> dict:
     """One after the other, and many at once: bytes must be identical, the first ones soon."""
-    return {**await one_by_one(direct, through), **await at_once(direct, through)}
+    return {**await one_by_one(direct, through), **await at_once(direct, through, pid)}
 
 
 async def one_by_one(direct: tuple, through: tuple) -> dict:
@@ -218,7 +230,7 @@ async def one_by_one(direct: tuple, through: tuple) -> dict:
     for n in range(ONE_BY_ONE):
         for name, where in (("direct", direct), ("hotset", through)):
             first, last, body = await stream(*where, n + STREAMS)
-            assert body == SSE, "bytes differ"
+            assert plain(body) == SSE, "bytes differ"
             taken[name].append((first * 1e3, last * 1e3))
     figures = {
         name: {
@@ -233,20 +245,33 @@ async def one_by_one(direct: tuple, through: tuple) -> dict:
     return {"streams, one by one": figures}
 
 
-async def at_once(direct: tuple, through: tuple) -> dict:
+async def at_once(direct: tuple, through: tuple, pid: int) -> dict:
     figures = {}
-    for name, (host, port, path) in (("direct", direct), ("hotset", through)):
-        begun = time.perf_counter()
-        got = await asyncio.gather(*(stream(host, port, path, n) for n in range(STREAMS)))
-        assert {body for _, _, body in got} == {SSE}, "bytes differ"
-        firsts = [first for first, _, _ in got]
-        figures[name] = {
-            "first_p50_ms": quantile(firsts, 0.5) * 1e3,
-            "first_p99_ms": quantile(firsts, 0.99) * 1e3,
-            "all_s": time.perf_counter() - begun,
-            "identical": len(got),
-        }
+    for name, where in (("direct", direct), ("hotset", through)):
+        rounds = [await _round(where, pid, number * STREAMS) for number in range(ROUNDS)]
+        figures[name] = sorted(rounds, key=lambda each: each["first_p50_ms"])[ROUNDS // 2]
+    del figures["direct"]["cpu_ms"]
     return {f"{STREAMS} streams at once": figures}
+
+
+async def _round(where: tuple, pid: int, first: int) -> dict[str, float]:
+    begun, spent = time.perf_counter(), cpu(pid)
+    got = await asyncio.gather(*(stream(*where, first + n) for n in range(STREAMS)))
+    assert {plain(body) for _, _, body in got} == {SSE}, "bytes differ"
+    firsts = [first for first, _, _ in got]
+    return {
+        "first_p50_ms": quantile(firsts, 0.5) * 1e3,
+        "first_p99_ms": quantile(firsts, 0.99) * 1e3,
+        "all_s": time.perf_counter() - begun,
+        "identical": len(got),
+        "late": sum(body != SSE for _, _, body in got),
+        "cpu_ms": (cpu(pid) - spent) * 1e3 / STREAMS,
+    }
+
+
+def plain(body: bytes) -> bytes:
+    """A stream without the comment that says it was not on disk in time."""
+    return re.sub(rb": hotset: [^\n]*\n\n", b"", body)
 
 
 async def stream(host: str, port: int, path: str, n: int) -> tuple[float, float, bytes]:
@@ -298,6 +323,7 @@ def leaving(where: tuple, gone: Connection) -> dict:
     return {"p50_ms": quantile(taken, 0.5), "p99_ms": quantile(taken, 0.99)}
 
 
+LATE = b"not on disk within"
 TEXT = "a canned reply"
 REPLY = json.dumps(
     {
@@ -439,7 +465,7 @@ def served(upstream: int) -> Iterator[tuple[dict, int]]:
         shutil.rmtree(folder)
 
 
-def resident(pid: int) -> float:
+def resident(pid: int, which: str = "VmRSS") -> float:
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return float(subprocess.check_output(["ps", "-o", "rss=", "-p", str(pid)])) / 1024
@@ -447,7 +473,7 @@ def resident(pid: int) -> float:
         next(
             int(line.split()[1])
             for line in status.read_text().splitlines()
-            if line.startswith("VmHWM")
+            if line.startswith(which)
         )
         / 1024
     )

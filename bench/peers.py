@@ -4,7 +4,8 @@ call by call in turns.
     make bench-peers
 
 The provider is scripted and keeps a prompt cache by Anthropic's rules, so what each way costs is
-counted, not guessed. Then the same session once more with each proxy stopped and started again
+counted, not guessed; in a window of 200,000 tokens, which the session nearly fills, and in one of a
+million. Then the same session once more with each proxy stopped and started again
 after half of it. headroom (PyPI) gets a virtual environment of its own in the user's cache folder
 at the first run; it is no dependency of hotset. It runs with its defaults, without its rate limit,
 and told that it is offline, which spares it the seconds that it would wait for the internet.
@@ -35,7 +36,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from bench.peer_environment import peer_program
 from bench.peers_session import MODEL, QUESTION, SYSTEM, TOOLS, Fact, Session, session
@@ -46,6 +47,8 @@ from hotset.testing.upstream.script import Received
 
 HEADROOM = "0.42.0"
 WRITE, READ = 1.25, 0.1  # of the price of an uncached input token
+WINDOWS = (200_000, 1_000_000)
+"""Tokens that a prompt may have, for hotset; headroom does not ask."""
 START_SECONDS = 120.0
 _MARK = {"cache_control": {"type": "ephemeral"}}
 _PROBE = "Look it up again: "
@@ -58,10 +61,20 @@ def main() -> None:
         f"{len(recorded.steps)} calls, {recorded.size // 4:,} tokens of tool output, "
         f"{len(recorded.facts)} facts"
     )
-    ways: list[Way] = [Direct(), Hotset()]
     headroom = [f"headroom-ai[proxy]=={HEADROOM}"]
-    if binary := peer_program("headroom", HEADROOM, "headroom", headroom):
-        ways.insert(1, Headroom(binary))
+    binary = peer_program("headroom", HEADROOM, "headroom", headroom)
+    peers = [Headroom(binary)] if binary else []
+    tell(
+        "peers",
+        {
+            f"window of {window:,} tokens": compare(recorded, [Direct(), *peers, Hotset(window)])
+            for window in WINDOWS
+        },
+    )
+
+
+def compare(recorded: Session, ways: Sequence[Way]) -> dict[str, dict[str, float]]:
+    """The figures of each way."""
     with contextlib.ExitStack() as stack:
         plain = run(
             recorded, [stack.enter_context(lane(way, recorded)) for way in ways], restart_at=None
@@ -71,7 +84,7 @@ def main() -> None:
             stack.enter_context(lane(way, recorded)) for way in ways if not isinstance(way, Direct)
         ]
         restarted = run(recorded, again, restart_at=len(recorded.steps) // 2)
-    tell("peers", {"session30": figures(recorded, plain, restarted)})
+    return figures(recorded, plain, restarted)
 
 
 # The ways
@@ -148,6 +161,9 @@ class Headroom:
 class Hotset:
     name = "hotset"
 
+    def __init__(self, window: int) -> None:
+        self._window = window
+
     def start(self, upstream: ScriptedUpstream, folder: Path, port: int) -> Served:
         ready = folder / "ready.json"
         ready.unlink(missing_ok=True)
@@ -169,6 +185,8 @@ class Hotset:
             upstream.anthropic_url,
             "--ready-file",
             str(ready),
+            "--budget",
+            str(self._window),
         ]
         process = subprocess.Popen(command)
         while not ready.exists():
@@ -283,18 +301,26 @@ class Lane:
                 process.kill()
                 process.wait()
 
+    def _open(self, root: SplitResult) -> http.client.HTTPConnection:
+        self.line = self.line or http.client.HTTPConnection(
+            root.hostname or "", root.port, timeout=START_SECONDS
+        )
+        return self.line
+
     def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> bytes:
         root = urlsplit(self.served.url)
-        if self.line is None:
-            self.line = http.client.HTTPConnection(
-                root.hostname or "", root.port, timeout=START_SECONDS
-            )
         try:
-            self.line.request(method, root.path + path, body, headers)
+            try:
+                self._open(root).request(method, root.path + path, body, headers)
+            except BrokenPipeError:  # closed for being idle while the other ways had their turn
+                self.line = None
+                self._open(root).request(method, root.path + path, body, headers)
+            assert self.line is not None
             response = self.line.getresponse()
             content = response.read()
         except (OSError, http.client.HTTPException):
-            self.line.close()
+            if self.line is not None:
+                self.line.close()
             self.line = None
             raise
         if response.status == 404 and method == "GET":

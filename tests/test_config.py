@@ -256,7 +256,8 @@ def test_every_knob_can_be_set_by_name(config):
 def test_no_knob_is_out_of_the_file_s_reach(config):
     samples = {
         "policy": ('"use"', "use"),
-        "prefetch.mode": ('"on"', "on"),
+        "prefetch.mode": ('"off"', "off"),
+        "successor.clear": ('"off"', "off"),
         "cache.fixed": ('"1h"', "1h"),
         "limit": ("{over = 10, room = 5}", Limit(10, 5)),
         "limits": ("{file = {over = 10, room = 5}}", {Kind.FILE: Limit(10, 5)}),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from bench.frontier import draw, panels
 from click.testing import CliRunner
 from msgspec import Struct, structs
 
@@ -148,3 +149,10 @@ def test_the_page_of_knobs_has_every_knob_with_its_default_its_range_and_a_reaso
         assert len(told) > len(ranges[name]) + 20, f"{name} has no reason"
         if isinstance(defaults[name], bool | int | float | str):
             assert default.strip("`") == str(defaults[name]).lower()
+
+
+def test_the_picture_of_cost_and_faults_has_the_figures_of_the_page_of_numbers():
+    """If not: `make bench-frontier`."""
+    drawn = (ROOT / "docs" / "frontier.svg").read_text()
+    assert drawn == draw(panels((ROOT / "docs" / "numbers.md").read_text()))
+    assert drawn.count("<title>hotset:") == 6

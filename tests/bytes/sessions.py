@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hotset.nouns.knobs import Knobs, Limit, Prefetch, Prefetching, Remembering
+from hotset.nouns.knobs import Knobs, Limit, Remembering
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.testing import Call, Say
 from hotset.testing.upstream.script import Received
@@ -450,32 +450,6 @@ def memories(stage: Stage, dialect: str, *, stream: bool) -> None:
     talk.say("What did we do about dateutil in tests/test_dates.py?")
 
 
-def prefetches(stage: Stage, dialect: str, *, stream: bool) -> None:
-    """What a prompt names and left the window is offered with it."""
-    offers = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.4, seconds=60.0)
-    stage.start(knobs=Knobs(prefetch=offers, keep=2), budget=_TIGHT)
-    stage.replies += [
-        Say("I read.", calls=(read(f"src/shop/part_{number}.py"),)) for number in range(9)
-    ]
-    stage.replies += [Say("Read.")]
-    talk = stage.talk(dialect, stream=stream)
-    talk.say("Read the shop.")
-    for number in range(9):
-        talk.results(texts.code(f"shop{number}", 31))
-    for prompt in (
-        "Fix the price of shop2_7 in src/shop/part_2.py.",
-        "Now src/shop/part_5.py, shop5_12 please.",
-        "Thanks.",
-    ):
-        stage.pause(60)
-        stage.replies += [
-            Say("I edit.", calls=(run("sed -i s/1/2/ src/shop/part_2.py"),)),
-            Say("Done."),
-        ]
-        talk.say(prompt)
-        talk.results("")
-
-
 def continued(stage: Stage, dialect: str, *, stream: bool) -> None:
     """The provider holds the conversation: requests name the reply that they continue."""
     stage.start()
@@ -601,7 +575,6 @@ SESSIONS: dict[str, Callable[[Stage], None]] = {
     "servers-responses-stream": partial(servers, dialect=_RESPONSES, stream=True),
     "memories-chat": partial(memories, dialect=_CHAT, stream=False),
     "memories-anthropic-stream": partial(memories, dialect=_ANTHROPIC, stream=True),
-    "prefetches-anthropic": partial(prefetches, dialect=_ANTHROPIC, stream=False),
     "continued-responses-stream": partial(continued, dialect=_RESPONSES, stream=True),
     "images-anthropic": partial(images, dialect=_ANTHROPIC, stream=False),
     "switches-anthropic-stream": partial(switches, dialect=_ANTHROPIC, stream=True),

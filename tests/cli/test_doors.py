@@ -220,17 +220,14 @@ def converse(proxy: LocalProxy, upstream_says: list[Say], secrets: Sequence[Plan
             assert speaking.answer.status == 200
 
 
-def ask_about(
-    proxy: LocalProxy, upstream: ScriptedUpstream, replies: list[Say], paths: Sequence[str]
-) -> None:
-    """Prompts that name a file, until what stands in it was sent along with some: the index is
-    opened in the background."""
+def ask_about(proxy: LocalProxy, upstream: ScriptedUpstream, replies: list[Say]) -> None:
+    """Prompts that name a function, until what stands around it was sent along with some: the index
+    is opened in the background."""
     offered = 0
     for number in range(1000):
         replies.append(Say("So be it."))
-        path = paths[number % len(paths)]
         Talk(proxy.address, DIALECTS[number % len(DIALECTS)]).say(
-            f"Deploy {number} of {CANARY} failed again: what of {path}?"
+            f"Deploy {number} of {CANARY} failed again: what of connect_{number % 10}?"
         )
         offered += b"[AUTO-RETRIEVED: " in upstream.requests[-1].decoded
         if offered >= ENOUGH:
@@ -281,13 +278,14 @@ def test_of_hundreds_of_secrets_none_comes_out_of_any_door(desk: Desk, tmp_path:
         prefetching = Knobs(prefetch=Prefetch(Prefetching.ON, excerpt=0.0, hint=0.0, seconds=5.0))
         with LocalProxy(
             desk.data,
+            project=desk.project,
             openai_url=upstream.openai_url,
             anthropic_url=upstream.anthropic_url,
             knobs=prefetching,
         ) as proxy:
             converse(proxy, replies, said)
             until_now = len(upstream.requests)
-            ask_about(proxy, upstream, replies, paths)
+            ask_about(proxy, upstream, replies)
         requests = [request.decoded for request in upstream.requests]
         doors["sent ahead"] = b"\n".join(requests[until_now:])
         doors |= through_the_command_line(desk)

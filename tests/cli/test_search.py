@@ -405,3 +405,22 @@ def test_references_checkpoints_handoffs_and_decisions_are_found(own_shop: Desk)
     assert kinds("--type", "page") == set()
     assert kinds("--type", "memory") == {"fact", "handoff"}
     assert "rc0123456789ab" in own_shop.run("search", "mooring mast", "--type", "record").out
+
+
+@pytest.mark.row("V1")
+def test_a_hit_in_what_left_a_window_names_the_reference_that_opens_it(own_shop: Desk):
+    fill(own_shop.data, "Something about a zeppelin")
+    (found, *_) = own_shop.run("search", "zeppelin", "--type", "page", "--json").json()
+    assert found["reference"] == ""
+    assert "left the window" not in own_shop.run("search", "zeppelin").out
+
+    with closing(SqliteStore.open(own_shop.data)) as store:
+        pages = tuple(page.id for page in store.pages(Where(session=found["session"])))
+        left = Reference("r0123456789a", found["session"], "code", pages, (1, 2), 900, NOW)
+        store.keep(left).result(60)
+
+    (found, *_) = own_shop.run("search", "zeppelin", "--type", "page", "--json").json()
+    assert found["reference"] == "r0123456789a"
+    assert "hotset recall r0123456789a" in own_shop.run("search", "zeppelin").out
+    opened = own_shop.run("recall", "r0123456789a", "--json").json()
+    assert found["page"] in [page["id"] for page in opened["pages"]]

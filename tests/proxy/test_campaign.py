@@ -31,8 +31,8 @@ from hotset.nouns.window import WHOLE, Form, Hidden, Spot
 from hotset.runtime import retrieval
 from hotset.runtime.planner import PlannedTurn, Planner
 from hotset.testing import RamStore
-from hotset.window.birth import content_id
 from hotset.window.evict import POLICIES
+from hotset.window.repeats import content_id
 from tests.campaign import sample
 from tests.dialects.conversations import conversation
 

@@ -134,6 +134,23 @@ def test_several_calls_of_ours_are_answered_together(talk, dialect):
     _assert_nothing_was_seen(conversation, world)
 
 
+@pytest.mark.row("V2")
+def test_the_model_narrows_its_search_by_type_turns_and_time(talk, dialect):
+    queries = ("type=file turns=1-9 since=1h", "type=prompt,web", "turns=5-", "until=1h", "turns=x")
+    calls = [Call("search_history", {"query": "f_100", "only": only}) for only in queries]
+    conversation, world = talk(Say(calls=tuple(calls)), Say("Enough."))
+
+    conversation.results(code())
+
+    answered = asked(world.upstream.requests[-1])
+    parts = [part for message in answered.messages for part in message.parts]
+    results = [part.content for part in parts if part.kind.family is Kind.TOOL_RESULT][-5:]
+    assert [b"def f_100" in each for each in results] == [True, False, False, False, False]
+    assert b"nothing found in 0 pages of type prompt, web_fetch" in results[1]
+    assert b"x: use 12, 12-20" in results[4]
+    _assert_nothing_was_seen(conversation, world)
+
+
 def test_our_call_beside_the_clients_is_answered_when_the_client_answers_its_own(talk, dialect):
     mixed = Say(
         "Both.",

@@ -13,7 +13,7 @@ import pytest
 
 from hotset.testing import Call, RamStore, Say
 from hotset.testing.upstream.faults import Gzipped
-from hotset.window.birth import content_id
+from hotset.window.repeats import content_id
 from hotset.window.retrieval_tools import SPECS
 from tests.proxy.talking import (
     OURS,

@@ -12,7 +12,17 @@ from hotset.config import listed_prices
 from hotset.nouns.price import Prices
 from hotset.replay.measure import Figures
 from hotset.replay.policies import BASELINES, FULL, ROSTER
-from hotset.replay.report import PROVIDERS, Report, Row, Ruling, describe_row, gather, replay, row
+from hotset.replay.report import (
+    PROVIDERS,
+    Report,
+    Row,
+    Ruling,
+    describe_pauses,
+    describe_row,
+    gather,
+    replay,
+    row,
+)
 from tests.replay.talk import long_result, talk
 
 _PRICES = Prices(listed_prices())
@@ -201,6 +211,24 @@ def test_a_cache_that_goes_cold_costs_more():
     )
 
     assert (warm > 80, cold) == (True, 0.0)
+
+
+def test_what_pauses_cost_and_what_keeping_caches_warm_would_save_is_told():
+    """The talk has a call every 100 seconds: a cache of 59 seconds wants two calls to live on, one
+    of 36 (a call every 6 seconds) eleven, and of 31 (every second) more than a rewrite costs."""
+    (gathered,) = gather([talk(_LONG)], _RULING)
+    never, few, many, in_vain = (
+        replay(gathered, {FULL: ROSTER[FULL]}, replace(_RULING, ttl=ttl), _clock())
+        for ttl in (0, 59, 36, 31)
+    )
+
+    assert (never.policies[FULL].pauses_pct, describe_pauses(never, FULL)) == (0.0, "")
+    saved = [each.policies[FULL].warming_saves_pct for each in (few, many, in_vain)]
+    lost = few.policies[FULL].pauses_pct
+    assert 0 < lost < 100
+    assert lost > saved[0] > saved[1] > 0 > saved[2] > -lost
+    assert describe_pauses(few, FULL).endswith(f"would have saved {saved[0]:.1f}")
+    assert describe_pauses(in_vain, FULL).endswith(f"would have cost {-saved[2]:.1f}")
 
 
 def test_what_changes_while_the_cache_is_cold_breaks_no_prefix():

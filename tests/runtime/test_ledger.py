@@ -34,9 +34,9 @@ from hotset.store.port import Store
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 from hotset.upstream.http import HttpWire
-from hotset.window.birth import Repeats
 from hotset.window.ledger import Account, Ledger, percentile, reconcile
 from hotset.window.price import dollars
+from hotset.window.repeats import Repeats
 
 PRICE = Price(input=2.0, output=10.0)
 PLAIN = Bill(

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,28 +16,23 @@ from msgspec import structs
 
 from hotset.config import Config, load
 from hotset.dialects import DIALECTS as SPOKEN
-from hotset.index import open_index
 from hotset.nouns.candidate import Candidate
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.link import link
 from hotset.nouns.message import DialectName, Reply, Request
+from hotset.nouns.page import SessionId
 from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Query, Sort
-from hotset.nouns.turn import Event
-from hotset.nouns.window import Hidden
+from hotset.nouns.turn import Event, TurnRef
 from hotset.runtime.planner import PlannedTurn, Planner
-from hotset.sources.code.source import JUDGED, PREFETCHED, CodeSource, Prefetches
-from hotset.sources.history import follow
+from hotset.sources.code.source import CodeSource, Prefetches
 from hotset.sources.port import TurnEnd
-from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
-from hotset.testing.upstream.script import Received
 from hotset.window.prefetch import WITHIN
 from tests.proxy.conftest import stopped
-from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before, read
-from tests.proxy.wire import DIALECTS
+from tests.proxy.talking import Talk
 
-PATIENT = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.4, seconds=30.0)
+PATIENT = Prefetch(mode=Prefetching.ON, excerpt=0.1, hint=0.1, seconds=30.0)
 """Offers what is likely, however busy the machine is that tests run on."""
 
 PATH = "src/shop/basket.py"
@@ -54,31 +48,27 @@ class Found:
 
     def __init__(self) -> None:
         self.queries: list[Query] = []
-        self.touched: list[str] = []
+        self.touched: list[tuple[list[str], int, str]] = []
 
     def search(self, query: Query) -> Hits:
         self.queries.append(query)
         entries = (
             Entry(
-                EntryId(f"e{n}"),
-                "p0123",
-                Sort.PAGE,
+                EntryId(f"{PATH}#{n}"),
+                PATH,
+                Sort.CODE,
                 FILE[n * 200 : n * 200 + 600],
-                "file",
+                "python",
                 PATH,
-                "s1",
-                "",
-                2,
-                0.0,
-                PATH,
+                path=PATH,
+                lines=(8 * n + 1, 8 * n + 24),
             )
             for n in range(8)
         )
         return Hits(tuple(IndexHit(entry, 1.0, 9.0, 0.6) for entry in entries))
 
-    def touch(self, ids: object, turn: int = 0) -> None:
-        del turn
-        self.touched += ids  # type: ignore[arg-type]
+    def touch(self, names: list[str], turn: int = 0, session: str = "") -> None:
+        self.touched.append((names, turn, session))
 
 
 class Hanging(Found):
@@ -119,18 +109,20 @@ def body(dialect: DialectName, *messages: object) -> Request:
 def prepare(
     planner: Planner, request: Request, store: RamStore | None = None, now: float = 1.0
 ) -> PlannedTurn:
-    return went_out(planner, request, store, now)[0]
-
-
-def went_out(
-    planner: Planner, request: Request, store: RamStore | None = None, now: float = 1.0
-) -> tuple[PlannedTurn, list[Event]]:
-    """The turn, and the verdicts on earlier offers that it brings."""
     prepared = planner.prepare(
         request, SPOKEN[request.dialect], store or RamStore(), now, "any", off=False
     )
-    kept = [each for each in planner.went_out(prepared) if isinstance(each, Event)]
-    return prepared, [each for each in kept if each.name == JUDGED]
+    planner.went_out(prepared)
+    return prepared
+
+
+def judged(source: CodeSource, prepared: PlannedTurn, *reply: object) -> list[Event]:
+    """The verdicts on earlier offers that this reply brings."""
+    said = body(DialectName.ANTHROPIC, *reply).messages
+    links = tuple(link(prepared.head, said))
+    ref = TurnRef(SessionId("s1"), 7)
+    end = TurnEnd(prepared.scene, (), ref, Reply(said, complete=True), links, heard=True)
+    return [each for each in source.heard(end) if isinstance(each, Event)]
 
 
 def source_with(config: Config, index: object) -> CodeSource:
@@ -145,7 +137,7 @@ def planner_with(config: Config, index: object) -> Planner:
     return Planner(config, sources=[source_with(config, index)])
 
 
-PROMPT = f"Mend the rounding in {PATH}, please."
+PROMPT = "Mend how the price of a basket is rounded with a rebate, please."
 ANSWER = {"role": "assistant", "content": "Done."}
 
 
@@ -184,13 +176,40 @@ def test_an_offer_is_said_again_to_the_byte_by_whoever_reads_the_store(config, d
     ]
 
 
-def test_nothing_is_offered_unless_somebody_wants_it(config, dialect):
+def test_nothing_is_looked_for_where_it_is_off(config, dialect):
     index = Found()
-    plain = prepare(Planner(replace(config, knobs=None)), body(dialect, PROMPT))
-    default = prepare(planner_with(replace(config, knobs=None), index), body(dialect, PROMPT))
+    off = replace(config, knobs=Knobs(prefetch=Prefetch(mode=Prefetching.OFF)))
+    plain = prepare(Planner(off), body(dialect, PROMPT))
 
-    assert default.body == plain.body
+    assert prepare(planner_with(off, index), body(dialect, PROMPT)).body == plain.body
     assert index.queries == []
+
+
+@pytest.mark.row("V7")
+def test_a_file_that_the_model_has_opened_is_not_offered_again(config):
+    planner = planner_with(config, Found())
+    history = ["Hello.", _calls("one", f"/home/me/{PATH}"), _result("one"), ANSWER, PROMPT]
+    opened = prepare(planner, body(DialectName.ANTHROPIC, *history))
+    history[1] = _calls("one", "README.md")
+    other = prepare(planner, body(DialectName.ANTHROPIC, *history))
+
+    assert offered(other)
+    assert not offered(opened)
+
+
+@pytest.mark.row("V7")
+def test_what_is_offered_is_what_the_file_says_now(config, tmp_path):
+    source = CodeSource(Found, PATIENT, tmp_path)  # type: ignore[arg-type,return-value]
+    planner = Planner(config, sources=[source])
+    file = tmp_path / PATH
+    file.parent.mkdir(parents=True)
+
+    assert not offered(prepare(planner, body(DialectName.ANTHROPIC, PROMPT)))
+    file.write_text(FILE.replace("rebate", "discount"))
+    assert not offered(prepare(planner, body(DialectName.ANTHROPIC, f"{PROMPT} Now.")))
+    file.write_text(f"import math\n\n{FILE}")
+    [first, *_] = offered(prepare(planner, body(DialectName.ANTHROPIC, f"{PROMPT} Then.")))
+    assert first.origin.lines[0] == 3 + FILE[: FILE.index(first.origin.text)].count("\n")
 
 
 def test_a_request_that_is_sent_again_gets_no_second_offer(config, dialect):
@@ -213,7 +232,8 @@ def test_what_tools_bring_is_no_prompt(config, dialect):
 
 
 RACING = structs.replace(PATIENT, racing=True)
-OPENING = "Have a look at the shop."
+OPENING = "Have a look."
+NOTES = "notes/price of a basket with a rebate"
 
 
 def _reply(dialect: DialectName) -> Reply:
@@ -255,12 +275,16 @@ def test_what_was_found_while_tools_ran_stands_behind_their_results(config, dial
 
 @pytest.mark.row("V9")
 def test_a_search_that_loses_its_race_is_not_waited_for(config, dialect):
+    """It hangs until the request is planned, however long a prompt may wait for an offer."""
     hanging = Hanging()
-    hasty = replace(config, knobs=Knobs(prefetch=structs.replace(RACING, seconds=0.01)))
-    prefetcher = source_with(hasty, hanging)
-    planner = Planner(hasty, sources=[prefetcher])
+    forever = structs.replace(RACING, seconds=1e6)
+    racing = replace(config, knobs=Knobs(prefetch=forever))
+    prefetcher = source_with(racing, hanging)
+    planner = Planner(racing, sources=[prefetcher])
     try:
-        results, _ = _raced(planner, prefetcher, dialect, wait=False)
+        opening = prepare(Planner(config), body(dialect, OPENING))
+        prefetcher.heard(_end(opening, dialect))
+        results = prepare(planner, body(dialect, OPENING, *_read_once(dialect)), now=2.0)
     finally:
         hanging.go_on.set()
     assert offered(results) == []
@@ -280,10 +304,10 @@ def test_nothing_races_unless_somebody_wants_it(config, dialect):
 
 
 def _read_once(dialect: DialectName) -> list[dict[str, object]]:
-    """The file is read, and has other words in it than the index knows."""
-    given = json.dumps({"path": PATH})
+    """Another file is read whose name has the words of the one that the index finds."""
+    given = json.dumps({"path": NOTES})
     if dialect is DialectName.ANTHROPIC:
-        return [_calls("one", PATH), _result("one")]
+        return [_calls("one", NOTES), _result("one")]
     if dialect is DialectName.OPENAI_CHAT:
         call = {
             "id": "t1",
@@ -319,9 +343,7 @@ def test_an_index_that_hangs_changes_nothing_and_is_not_asked_for_ever(config, d
             )
     finally:
         hanging.go_on.set()
-    assert (
-        len(hanging.queries) <= 2 * 5
-    )  # two searches hang, with a query for the words and one for the file each
+    assert len(hanging.queries) <= 2  # two searches hang
 
 
 def test_an_offer_takes_no_more_than_its_share_of_what_is_free(config, dialect):
@@ -334,59 +356,51 @@ def test_an_offer_takes_no_more_than_its_share_of_what_is_free(config, dialect):
 
 
 @pytest.mark.row("V8")
-def test_what_became_of_an_offer_is_told_once(config):
+def test_what_became_of_an_offer_is_told_once_and_counts_as_a_view_in_its_turn(config):
     index = Found()
     prefetcher = source_with(config, index)
     planner = Planner(config, sources=[prefetcher])
-    dialect = DialectName.ANTHROPIC
-    history: list[object] = [PROMPT]
-    prepare(planner, body(dialect, *history))
-    history += [_calls("one", PATH), _result("one")]
-    _, told = went_out(planner, body(dialect, *history), now=2.0)
-    _, again = went_out(planner, body(dialect, *history, ANSWER, "More."), now=3.0)
+    prepared = prepare(planner, body(DialectName.ANTHROPIC, PROMPT))
+    [taken] = offered(prepared)
+    line = max(taken.origin.text.split("\n"), key=len).strip()
+
+    told = judged(prefetcher, prepared, _calls("one", line))
+    again = judged(prefetcher, prepared, _calls("one", line))
 
     while prefetcher.busy:
         time.sleep(0.001)
     assert [each.detail["verdict"] for each in told] == ["used"]
-    saved = told[0].detail["saved"]
-    assert Prefetches().after(told[0]) == Prefetches(used=1, saved=saved)
-    assert len(index.touched) == 1
+    assert Prefetches().after(told[0]) == Prefetches(used=1, saved=taken.tokens)
+    assert index.touched == [([taken.origin.id], 7, "s1")]
     assert again == []
+
+
+@pytest.mark.row("V8")
+def test_an_excerpt_whose_file_is_opened_is_expanded(config):
+    prefetcher = source_with(config, Found())
+    planner = Planner(config, sources=[prefetcher])
+    prepared = prepare(planner, body(DialectName.ANTHROPIC, PROMPT))
+
+    [told] = judged(prefetcher, prepared, _calls("one", PATH))
+    assert told.detail["verdict"] == "expanded"
+    assert told.detail["saved"] == 0
 
 
 @pytest.mark.row("V8")
 def test_what_nobody_touches_is_wasted(config):
     index = Found()
-    planner = planner_with(config, index)
+    prefetcher = source_with(config, index)
+    planner = Planner(config, sources=[prefetcher])
     history: list[object] = [PROMPT]
-    prepare(planner, body(DialectName.ANTHROPIC, *history))
     told = []
     for number in range(WITHIN):
-        history += [_calls(f"c{number}", "README.md"), _result(f"c{number}")]
-        told += went_out(planner, body(DialectName.ANTHROPIC, *history), now=2.0 + number)[1]
+        prepared = prepare(planner, body(DialectName.ANTHROPIC, *history), now=2.0 + number)
+        call = _calls(f"c{number}", "README.md")
+        told += judged(prefetcher, prepared, call)
+        history += [call, _result(f"c{number}")]
 
     assert [each.detail["verdict"] for each in told] == ["wasted"]
     assert index.touched == []
-
-
-@pytest.mark.row("V8")
-def test_what_the_model_asks_for_by_its_id_is_expanded(config):
-    planner = planner_with(config, Found())
-    prepared = prepare(planner, body(DialectName.ANTHROPIC, PROMPT))
-    history = body(DialectName.ANTHROPIC, PROMPT, ANSWER, "More.")
-    use = {
-        "type": "tool_use",
-        "id": "toolu_ours",
-        "name": "retrieve_context",
-        "input": {"id": "p0123"},
-    }
-    asking = json.dumps({"role": "assistant", "content": [use]}).encode()
-    answer = json.dumps(_result("ours")).encode()
-    reply = next(link(prepared.head, history.messages[1:2]))
-    planner.remember(prepared, [Hidden(reply.chain, before=(asking, answer))])
-
-    _, told = went_out(planner, history, now=2.0)
-    assert [each.detail["verdict"] for each in told] == ["expanded"]
 
 
 def _calls(id: str, path: str) -> dict[str, object]:
@@ -401,19 +415,12 @@ def _result(id: str) -> dict[str, object]:
     }
 
 
-# Through the real proxy, with the real index over what an earlier session read.
-
-
-def _script(request: Received) -> Say:
-    """Reads the file where it is told to and has not done so; says something elsewhere."""
-    messages = asked(request).messages
-    wants = b"Read it" in messages[0].raw and len(messages) == 1
-    return Say("Let me look.", calls=(read(PATH, id="one"),)) if wants else Say("So be it.")
+# Through the real proxy.
 
 
 @pytest.fixture
 def upstream() -> Iterator[ScriptedUpstream]:
-    with ScriptedUpstream(_script, now=stopped, strict=True) as running:
+    with ScriptedUpstream(lambda _: Say("So be it."), now=stopped, strict=True) as running:
         yield running
 
 
@@ -426,66 +433,6 @@ def serving(
         return LocalProxy(tmp_path / "data", **urls, **settings)  # type: ignore[arg-type]
 
     return serve
-
-
-def _read_the_file(proxy: LocalProxy, dialect: str) -> None:
-    talk = Talk(proxy.address, dialect)
-    talk.say("Read it.")
-    talk.results(FILE)
-
-
-def _follow(folder: Path) -> None:
-    """What the proxy does in the background, done to its end."""
-    with (
-        contextlib.closing(SqliteStore.open(folder)) as store,
-        contextlib.closing(open_index(folder, folds=False)) as index,
-    ):
-        follow(store, index, math.inf)
-        index.fold()
-
-
-def _offered(proxy: LocalProxy, dialect: str, upstream: ScriptedUpstream) -> tuple[Talk, int]:
-    """The first conversation with an offer, and the number of its first request: the index is
-    opened in the background."""
-    deadline = time.monotonic() + 120
-    for number in range(10_000):
-        talk = Talk(proxy.address, dialect)
-        talk.say(f"{PROMPT} This is attempt {number}.")
-        if MARK in upstream.requests[-1].decoded.decode():
-            return talk, len(upstream.requests) - 1
-        assert time.monotonic() < deadline, "nothing was offered in time"
-        time.sleep(0.05)
-    raise AssertionError
-
-
-@pytest.mark.row("V7")
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.rest_slow
-def test_what_an_earlier_session_read_is_offered_by_the_proxy_and_outlives_it(
-    serving, upstream, tmp_path, dialect
-):
-    with serving() as proxy:
-        _read_the_file(proxy, dialect)
-    _follow(tmp_path / "data")
-    with serving(knobs=Knobs(prefetch=PATIENT)) as proxy:
-        talk, first = _offered(proxy, dialect, upstream)
-        talk.say("And now?")
-    with serving() as proxy:
-        talk.address = proxy.address
-        talk.say("And then?")
-
-    requests = upstream.requests[first:]
-    assert len(requests) == 3
-    assert_each_extends_the_one_before(requests)
-    assert MARK not in talk.wrote
-    assert not any(ours in talk.wrote for ours in OURS)
-    assert "return basket.sum_" in requests[-1].decoded.decode()
-    with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
-        events = [event for event in store.events() if event.name in (PREFETCHED, JUDGED)]
-    assert [event.name for event in events] == [PREFETCHED]
-    assert events[0].detail["excerpts"] == 1
-    assert Prefetches().after(events[0]).offered == 1
-    assert "basket" not in str(events)
 
 
 def test_an_index_that_cannot_be_opened_holds_no_call_up(serving, upstream, tmp_path):

@@ -18,7 +18,7 @@ from hotset.index import open_index
 from hotset.nouns.deposit import Gisted
 from hotset.nouns.link import link
 from hotset.nouns.message import Part
-from hotset.nouns.page import ROOT, Chain, Kind, Role, digest
+from hotset.nouns.page import ROOT, Chain, Kind, Role, digest, including
 from hotset.nouns.retrieval import (
     JsonPath,
     Lines,
@@ -31,6 +31,7 @@ from hotset.nouns.retrieval import (
     Search,
     Symbol,
 )
+from hotset.nouns.search import Filter
 from hotset.nouns.turn import Reference
 from hotset.nouns.window import Form, Spot
 from hotset.runtime.retrieval import answer
@@ -49,6 +50,7 @@ from hotset.testing.store_talk import (
 from hotset.window.page_text import make_gist
 from hotset.window.slice import cut
 
+OF_RESULTS = Filter(kinds=frozenset(map(str, including(Kind.TOOL_RESULT))))
 FILE = "".join(f"def step_{n}(x):\n    return x + {n}\n\n\n" for n in range(1, 300))
 PNG = (
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
@@ -435,13 +437,13 @@ def test_a_search_that_finds_nothing_says_so_and_what_to_try(store):
     asked = talk.asks("what is a zeppelin?")
     here = Place(turn_of(asked).session, 4)
 
-    got = checked(Search("zeppelin", Kind.TOOL_RESULT), store, here)
+    got = checked(Search("zeppelin", only=OF_RESULTS), store, here)
 
     assert not got.found
     assert got.text.startswith(
         "[hotset: nothing found in 2 pages of type tool_result of this session"
     )
-    assert got.text.endswith('try other or fewer words, no type, session="all"]')
+    assert got.text.endswith('try other or fewer words, fewer filters, session="all"]')
     assert not checked(Search("zeppelin"), store, here).found
 
 
@@ -464,7 +466,7 @@ def test_a_find_in_one_long_line_says_which_pieces_it_is_in(store):
 def test_a_search_can_be_for_a_type(store):
     _, here = work(store)
 
-    got = checked(Search("step_42 uploader", Kind.TOOL_RESULT), store, here)
+    got = checked(Search("step_42 uploader", only=OF_RESULTS), store, here)
 
     assert set(got.pages) == {page_of(store, "call_1").id, page_of(store, "call_2").id}
     assert 'lines="' in got.text  # it is long: the part around the find

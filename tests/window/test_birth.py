@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.nouns.knobs import NEVER, Knobs
-from hotset.nouns.page import Kind
+from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Form, Shown, Spot
 from hotset.window.birth import shorten_alone, strip_numbers
 from hotset.window.plan import plan
@@ -26,6 +26,22 @@ def _last(talk: Talk, knobs: Knobs | None = None) -> Shown:
     return plan(talk.lines, table, (), knobs or Knobs(), moment()).shown[
         Spot(talk.lines[-1].chain, 0)
     ]
+
+
+def _all(talk: Talk, knobs: Knobs | None = None) -> list[Shown]:
+    """The forms of all results, each planned when it came."""
+    grown = Talk(talk.lines[:1])
+    for at in range(3, len(talk.lines) + 1, 2):
+        grown.lines = talk.lines[:at]
+        grown.sent(plan(grown.lines, grown.table, (), knobs or Knobs(), moment()))
+    talk.table = grown.table
+    return [grown.table.shown[Spot(line.chain, 0)] for line in talk.lines if line.role is Role.TOOL]
+
+
+def _lines(text: str) -> list[str]:
+    """The lines of a result, without what hotset says of it."""
+    own = (line for line in text.split("\n") if not line.startswith(("[hotset:", "… ")))
+    return [line for line in own if len(line) > 16]
 
 
 def _numbered(text: str, first: int = 1, mark: str = "→") -> str:
@@ -149,10 +165,15 @@ def test_what_is_asked_for_again_after_an_excerpt_is_shown_at_length():
     long = code(200)
     talk = Talk().user("Look.").step(long).step("ok").step(long)
 
-    row = _last(talk)
+    first, _, again = (row.text.decode() for row in _all(talk))
 
-    assert row.form is Form.FULL
-    assert _last(talk.step("ok").step(long)).form is Form.ECHO
+    assert "left out" in first
+    assert "left out" not in again
+    assert all(line in again or line in first for line in long.split("\n"))
+    assert not set(_lines(first)) & set(_lines(again))
+    third = _last(talk.step("ok").step(long)).text.decode()
+    assert "left out" not in third
+    assert not _lines(third)
 
 
 def test_a_small_window_gets_shorter_excerpts():
@@ -192,7 +213,7 @@ def test_what_changed_back_is_not_said_to_be_unchanged():
         'f_0(a, b):"'
     ) in back
     assert changed == again  # each compares with the one that stands whole, which was the last
-    assert "diff to this call's last whole result above (- old, + new)" in other
+    assert "diff to this call's last whole result above (turn 1; - old, + new)" in other
     assert "return a * b" not in other
 
 

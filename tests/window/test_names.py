@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from hotset.window.names import coined_names, distinct_names, names
+from hotset.window.names import coined_names, count_names, distinct_names, names
 
 
 def _bytes(size: int) -> bytes:
@@ -81,3 +81,11 @@ def test_a_colour_is_told_with_its_mark_and_is_no_number_among_others():
     colours = [f"#{n * 98765 % 0xFFFFFF:06x}" for n in range(1, 40)]
 
     assert list(distinct_names(Counter(coined_names(" ".join(colours))), "")) == colours
+
+
+def test_the_names_of_a_text_are_counted_the_same_the_first_and_every_later_time():
+    text = "src/window/plan.py reads config.toml; see src/window/plan.py:12\n" * 20
+    counted = [dict(count_names(part)) for part in (text, text, text[:100], text + "more_names")]
+    assert counted == [
+        Counter(coined_names(part)) for part in (text, text, text[:100], text + "more_names")
+    ]

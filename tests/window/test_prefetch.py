@@ -14,62 +14,52 @@ from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Sort
 from hotset.window.offers import choose_texts
 from hotset.window.prefetch import (
     ABOVE,
+    CALIBRATION,
     SIGNS,
-    WEIGHTS,
     WITHIN,
-    PrefetchWeights,
-    Prompt,
+    HintCalibration,
     Verdict,
     asked_in,
     candidates,
-    found_by_both,
-    is_in_window,
+    is_known,
     judge,
     likelihood,
-    queries,
+    query_for,
     weigh,
 )
 from tests.window.talk import count
 
-ON = Prefetch(mode=Prefetching.ON, excerpt=0.5, hint=0.3)
-SURE = PrefetchWeights(
-    excerpt=(9.0,) + (0.0,) * (len(SIGNS) - 1), hint=(9.0,) + (0.0,) * (len(SIGNS) - 1)
-)
+ON = Prefetch(mode=Prefetching.ON)
+SURE = HintCalibration((9.0,) + (0.0,) * (len(SIGNS) - 1), 0.0)
 """Everything is likely."""
 
-PROMPT = Prompt("Please mend the rounding in src/shop/basket.py", 7200.0)
+PROMPT = "Please mend how the price of an item is rounded in the basket"
 
 
 def entry(number: int, path: str = "", **more: object) -> Entry:
     path = path or f"src/shop/file{number}.py"
-    text = "\n".join(
-        f"    total = total + price_of_item_{number}_{line} * 1758" for line in range(12)
+    lines = (f"    total = total + price_of_item_{number}_{line} * 1758" for line in range(11))
+    text = "\n".join((f"def round_{number}(total):", *lines))
+    made = Entry(
+        id=EntryId(f"{path}#{number}"),
+        whole=path,
+        sort=Sort.CODE,
+        text=text,
+        kind="python",
+        title=f"{path} def round_{number}(total)",
+        time=3600.0,
+        path=path,
+        lines=(10, 21),
     )
-    given = Entry(
-        EntryId(f"e{number}"),
-        f"p{number}",
-        Sort.PAGE,
-        text,
-        "file",
-        f"read_file {path}",
-        "s1",
-        "",
-        3,
-        3600.0,
-        path,
-    )
-    return replace(given, **more)
+    return replace(made, **more)
 
 
-def hits(*entries: Entry) -> list[Hits]:
-    return [
-        Hits(
-            tuple(
-                IndexHit(each, 1.0 - at / 100, 10.0 - at / 10, 0.5)
-                for at, each in enumerate(entries)
-            )
+def hits(*entries: Entry) -> Hits:
+    return Hits(
+        tuple(
+            IndexHit(each, 1.0 - at / 100, 10.0 - at / 10, 0.5) for at, each in enumerate(entries)
         )
-    ]
+    )
 
 
 @dataclass(frozen=True)
@@ -93,16 +83,17 @@ class Offer:
 
 
 def offered(
-    found: list[Hits],
+    found: Hits,
     knobs: Prefetch = ON,
+    *,
     window: tuple[str, ...] = (),
     free: int = 100_000,
-    weights: PrefetchWeights = SURE,
+    by: HintCalibration = SURE,
+    prompt: str = PROMPT,
 ):
-    given = candidates(
-        PROMPT, found, slot=OfferSlot.BEHIND_PROMPT, knobs=knobs, count=count, weights=weights
-    )
-    choices = choose_texts(given, free, Knobs(prefetch=knobs), count, lambda: window)
+    slot = OfferSlot.BEHIND_PROMPT
+    made = candidates(prompt, found, lambda each: each, slot=slot, knobs=knobs, count=count, by=by)
+    choices = choose_texts(made, free, Knobs(prefetch=knobs), count, lambda: window)
     taken = [each.candidate for each in choices if each.is_taken]
     return Offer(
         tuple(each for each in taken if each.kind is OfferKind.EXCERPT),
@@ -110,17 +101,9 @@ def offered(
     )
 
 
-def given_to_a_model(entry: Entry) -> Candidate:
-    return Candidate(
-        "code",
-        OfferKind.EXCERPT,
-        entry.path,
-        OfferSlot.BEHIND_PROMPT,
-        "text",
-        120,
-        0.9,
-        origin=entry,
-    )
+def given_to_a_model(entry: Entry, kind: OfferKind = OfferKind.EXCERPT) -> Candidate:
+    slot = OfferSlot.BEHIND_PROMPT
+    return Candidate("code", kind, entry.path, slot, "text", 120, 0.9, origin=entry)
 
 
 entries = st.lists(
@@ -153,8 +136,8 @@ def test_an_offer_keeps_its_bounds_whatever_was_found(found, free, mode):
 @pytest.mark.slow
 def test_the_same_finds_make_the_same_offer_in_whichever_order_they_come(found):
     every = list({each.id: each for each in found}.values())
-    (one,) = hits(*every)
-    assert offered([one]) == offered([Hits(tuple(reversed(one.hits)))])
+    one = hits(*every)
+    assert offered(one) == offered(Hits(tuple(reversed(one.hits))))
 
 
 @pytest.mark.row("V7")
@@ -169,91 +152,122 @@ def test_nothing_is_offered_that_stands_in_the_window(found, standing):
 def test_what_stands_numbered_or_cut_in_the_window_stands_there():
     text = entry(1).text
     numbered = "\n".join(f"{at:6}→{line}" for at, line in enumerate(text.split("\n"), 40))
-    half = "\n".join(text.split("\n")[:7])
+    half = "\n".join(text.split("\n")[:8])
 
-    assert is_in_window(text, [numbered])
-    assert is_in_window(numbered, [text])
-    assert is_in_window(text, ["other", half])
-    assert not is_in_window(text, ["\n".join(text.split("\n")[5:8])])
-    assert is_in_window("}\n)\n", [])  # says nothing, so nothing is missing
+    assert offered(hits(entry(1)))
+    assert not offered(hits(entry(1)), window=(numbered,))
+    assert not offered(hits(entry(1)), window=("other", half))
+    assert offered(hits(entry(1)), window=("\n".join(text.split("\n")[2:4]),))
 
 
+@pytest.mark.row("V7")
 @pytest.mark.parametrize("lacks", ["by_words", "by_meaning"])
 def test_what_only_one_signal_found_is_not_offered(lacks):
-    hit = replace(hits(entry(1))[0].hits[0], **{lacks: None})
-    assert not found_by_both(hit)
-    assert not offered([Hits((hit,))])
+    hit = replace(hits(entry(1)).hits[0], **{lacks: None})
+    assert not offered(Hits((hit,)))
 
 
+@pytest.mark.row("V7")
 def test_an_excerpt_says_where_it_stands_and_how_sure_it_is():
-    numbered = "\n".join(f"{at:6}→    total_{at} = total + 1758 * {at}" for at in range(40, 50))
-    code = entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))
-    made = offered(hits(entry(1, "src/shop/basket.py", text=numbered), code))
-
-    page, file = (each.body.split("\n")[0] for each in made.excerpts)
-    assert (
-        page == "[AUTO-RETRIEVED: src/shop/basket.py:40-49 in session s1, turn 3 | confidence 1.00]"
-    )
-    assert file == "[AUTO-RETRIEVED: lib/tax.py:10-21 | confidence 1.00]"
+    made = offered(hits(entry(2, "lib/tax.py")))
+    body = made.excerpts[0].body.split("\n")
+    assert body[0] == "[AUTO-RETRIEVED: lib/tax.py:10-21 | confidence 1.00]"
+    assert "\n".join(body[1:]) == entry(2).text
 
 
 def test_an_excerpt_that_is_cut_says_which_lines_it_shows():
-    made = offered(
-        hits(entry(2, "lib/tax.py", sort=Sort.CODE, kind="python", lines=(10, 21))),
-        structs.replace(ON, lines=4),
-    )
-    assert (
-        made.excerpts[0].body.split("\n")[0]
-        == "[AUTO-RETRIEVED: lib/tax.py:10-13 | confidence 1.00]"
-    )
-    assert len(made.excerpts[0].body.split("\n")) == 5
+    made = offered(hits(entry(2, "lib/tax.py")), structs.replace(ON, lines=4))
+    body = made.excerpts[0].body.split("\n")
+    assert body[0] == "[AUTO-RETRIEVED: lib/tax.py:10-13 | confidence 1.00]"
+    assert len(body) == 5
 
 
-def test_a_hint_is_one_line_with_the_call_that_brings_the_page_back():
-    made = offered(
-        hits(entry(1, "src/shop/basket.py")), structs.replace(ON, mode=Prefetching.HINTS)
+@pytest.mark.row("V7")
+def test_a_hint_is_one_line_with_the_symbol_that_the_prompt_is_about_and_its_own_line():
+    small = Entry(
+        id=EntryId("x"),
+        whole="lib/tax.py",
+        sort=Sort.CODE,
+        text="def rate(kind):\n    return 7\n\n\ndef round_price(price):\n    return int(price)\n",
+        kind="python",
+        title="lib/tax.py def rate(kind); def round_price(price)",
+        path="lib/tax.py",
+        lines=(30, 35),
     )
+    made = offered(hits(small), structs.replace(ON, mode=Prefetching.HINTS))
     assert [each.body for each in made.hints] == [
-        (
-            "[RELATED: src/shop/basket.py in session s1, turn 3 read_file | confidence 1.00 | "
-            'retrieve_context(id="p1")]'
-        )
+        "[RELATED: lib/tax.py:34 def round_price(price) | confidence 1.00]"
     ]
 
 
-def test_an_edit_is_never_shown_as_what_stands_in_a_file():
-    made = offered(hits(entry(1, kind="tool_call")))
-    assert not made.excerpts
-    assert [each.origin.id for each in made.hints] == ["e1"]
+@pytest.mark.row("V7")
+def test_no_file_is_offered_that_the_prompt_names_itself():
+    named = offered(hits(entry(1, "src/shop/basket.py")), prompt=f"{PROMPT}, basket.py")
+    assert not named
+    assert offered(hits(entry(1, "src/shop/basket.py")))
 
 
-@pytest.mark.parametrize("kind", ["prompt", "response", "tool_result", "web_fetch"])
-def test_what_is_about_no_file_is_not_offered(kind):
-    assert not offered(hits(entry(1, kind=kind)))
+@pytest.mark.parametrize(
+    ("other", "prompt", "is_offered"),
+    [
+        ({"sort": Sort.PAGE}, PROMPT, False),
+        ({"kind": "markdown"}, PROMPT, False),
+        ({"path": "tests/test_price.py"}, PROMPT, False),
+        ({"path": "tests/test_price.py"}, f"{PROMPT}: the tests fail", True),
+    ],
+)
+def test_only_code_is_offered_and_tests_if_they_are_asked_for(other, prompt, is_offered):
+    assert bool(offered(hits(replace(entry(1), **other)), prompt=prompt)) is is_offered
 
 
-def test_a_file_that_the_prompt_names_is_likelier_than_one_that_it_does_not():
-    named, other = (
-        likelihood(signs, WEIGHTS.excerpt)
-        for _, signs in weigh(
-            PROMPT,
-            hits(entry(1, "/home/me/src/shop/basket.py"), entry(2, "/home/me/src/shop/tax.py")),
+def test_hidden_characters_of_a_file_are_shown_as_such():
+    made = offered(hits(entry(1, text="def price():\n    return 7  # \u202eevil\n")))
+    assert "\u202e" not in made.text
+
+
+@pytest.mark.row("V7")
+def test_the_shipped_thresholds_can_be_reached():
+    """A file whose name the prompt says, with words that no other file has, far ahead."""
+    right = entry(1, "src/shop/price.py")
+    others = [entry(n, text=f"def other_{n}():\n    return 'something else'") for n in range(2, 9)]
+    found = Hits(
+        (
+            IndexHit(right, 3.0, 9.0, 0.6),
+            *(IndexHit(each, 0.0, 1.0, 0.2) for each in others),
         )
     )
-    assert named > 0.5 > other
+    made = offered(found, by=CALIBRATION, prompt="Fix the price total")
+    assert [each.key for each in made.excerpts] == ["src/shop/price.py"]
+    assert made.excerpts[0].worth >= Prefetch().excerpt
 
 
-def test_the_index_is_asked_for_each_file_that_a_prompt_names_and_for_no_phrase():
-    asked = queries(
-        Prompt('Why does src/a.py say "not found" and tax.rs not? It is version 1.24.'),
-        Prefetch(found=9, found_in_named=2),
-    )
-    assert [query.only.path for query in asked] == ["", "**/src/a.py", "**/tax.rs"]
-    assert [query.most for query in asked] == [9, 2, 2]
-    assert all('"' not in query.words for query in asked)
+@pytest.mark.row("V7")
+def test_it_is_silent_where_many_files_are_as_near():
+    found = hits(*(entry(n) for n in range(12)))
+    assert not offered(found, by=CALIBRATION)
 
 
-def test_files_that_only_a_client_names_are_not_asked_for():
+def test_a_file_with_a_name_that_the_prompt_says_is_likelier_than_one_without():
+    first, second = entry(1), entry(2)
+    prompt = "Why is price_of_item_2_7 wrong?"
+    signs = {each.hit.entry.id: each.signs for each in weigh(prompt, hits(first, second))}
+    assert likelihood(signs[second.id]) > likelihood(signs[first.id])
+
+
+def test_a_prompt_about_documents_makes_code_less_likely():
+    [code] = weigh("Fix the price of an item", hits(entry(1)))
+    [prose] = weigh("Fix the docs: the price of an item", hits(entry(1)))
+    assert likelihood(code.signs) > likelihood(prose.signs)
+
+
+def test_the_index_is_asked_for_code_and_for_no_phrase():
+    asked = query_for('Why does it say "not found"?', Prefetch(found=9), 0.05)
+    assert asked.only.sorts == {Sort.CODE}
+    assert (asked.most, asked.deadline) == (9, 0.05)
+    assert '"' not in asked.words
+
+
+def test_files_that_only_a_client_names_are_not_part_of_a_prompt():
     said = (
         "<system-reminder>See docs/rules.md.</system-reminder>Mend "
         "src/a.py.<environment_context>src/b.py"
@@ -262,9 +276,15 @@ def test_files_that_only_a_client_names_are_not_asked_for():
     assert asked_in("a < b, and <b>this</b> stays") == "a < b, and <b>this</b> stays"
 
 
+def test_a_file_that_an_action_named_is_known():
+    read = b'{"path": "/home/me/src/shop/basket.py"}'
+    assert is_known("src/shop/basket.py", [read])
+    assert not is_known("src/shop/tax.py", [read])
+
+
 @pytest.mark.row("V8")
-def test_what_was_offered_is_used_when_an_action_copies_a_line_of_it_or_is_about_its_file():
-    given = given_to_a_model(entry(1, "/home/me/src/shop/basket.py"))
+def test_an_excerpt_is_used_when_an_action_copies_a_line_of_it_and_expanded_when_one_opens_its_file():  # noqa: E501
+    given = given_to_a_model(entry(1, "src/shop/basket.py"))
     line = given.origin.text.split("\n")[3].strip()
     other = b'{"path": "src/other.py"}'
 
@@ -276,30 +296,33 @@ def test_what_was_offered_is_used_when_an_action_copies_a_line_of_it_or_is_about
     assert read is not None
     assert shell is not None
     assert (copied.verdict, copied.saved) == (Verdict.USED, 120)
-    assert (read.verdict, read.saved) == (Verdict.USED, 0)
-    assert shell.verdict is Verdict.USED
+    assert (read.verdict, read.saved) == (Verdict.EXPANDED, 0)
+    assert shell.verdict is Verdict.EXPANDED
 
 
+@pytest.mark.row("V8")
+def test_a_hint_is_used_when_an_action_is_about_its_file():
+    given = given_to_a_model(entry(1, "src/shop/basket.py"), OfferKind.HINT)
+    used = judge(given, [b'{"path": "shop/basket.py"}'])
+    assert used is not None
+    assert (used.verdict, used.saved) == (Verdict.USED, 0)
+    assert judge(given, [b'{"path": "basket.py"}', b'{"path": "src/my_basket.py"}']) is None
+
+
+@pytest.mark.row("V8")
 def test_what_nobody_touched_is_wasted_after_some_actions_and_not_before():
     given = given_to_a_model(entry(1))
     other = b'{"path": "src/other.py"}'
 
     assert judge(given, [other] * (WITHIN - 1)) is None
-    wasted, expanded = judge(given, [other] * WITHIN), judge(given, [other], {"p1"})
+    wasted = judge(given, [other] * WITHIN)
     assert wasted is not None
-    assert expanded is not None
     assert wasted.verdict is Verdict.WASTED
-    assert expanded.verdict is Verdict.EXPANDED
 
 
 @pytest.mark.row("V7")
-def test_of_a_file_the_stretch_that_answers_the_prompt_is_shown_whatever_makes_its_file_likely():
-    """The weights that say how likely a file is used speak of files: a word more in a stretch is
-    not to make it less likely."""
+def test_of_a_file_the_stretch_that_answers_the_prompt_is_shown():
     imports = replace(entry(1, "src/shop/basket.py"), lines=(1, 12))
     rounding = replace(entry(2, "src/shop/basket.py"), lines=(40, 51))
-    found = [Hits((IndexHit(rounding, 2.0, 20.0, 0.8), IndexHit(imports, 0.5, 4.0, 0.3)))]
-
-    made = offered(found, structs.replace(ON, excerpt=0.1, hint=0.99), weights=WEIGHTS)
-
-    assert [each.origin.lines for each in made.excerpts] == [(40, 51)]
+    found = Hits((IndexHit(imports, 0.5, 4.0, 0.3), IndexHit(rounding, 2.0, 20.0, 0.8)))
+    assert [each.origin.lines for each in offered(found).excerpts] == [(40, 51)]

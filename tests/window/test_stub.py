@@ -54,11 +54,21 @@ def _call(
     return talk.add(Role.TOOL, piece(kind, result, tool, "c"))
 
 
+def test_short_arguments_stand_in_the_log_with_their_names_where_the_tool_does_not_tell_them():
+    [grep] = _log(_call(Talk(), "Grep", pattern="x", path="src", output_mode="count", head_limit=5))
+    [read] = _log(_call(Talk(), "Read", file_path="src/a.py", offset=120, limit=40))
+    [wait] = _log(_call(Talk(), "wait", ids=["a", "b"], note="so long a text " * 6))
+
+    assert grep.split("\n") == ["1. [Grep]", "x", "path=src output_mode=count head_limit=5"]
+    assert read.split("\n") == ["1. [Read]", "src/a.py", "offset=120 limit=40"]
+    assert wait.split("\n") == ["1. [wait]", "ids=a ids=b", ("so long a text " * 6).strip()]
+
+
 def test_arguments_stand_in_the_log_as_they_were_written_each_on_its_own_lines():
     command = "cat > probe.py <<'EOF'\nimport probe_module\nEOF\npython3 probe.py"
     [told] = _log(_call(Talk(), "bash", command=command, timeout=16000))
 
-    assert told.split("\n") == ["1. [bash]", *command.split("\n"), "16000"]
+    assert told.split("\n") == ["1. [bash]", *command.split("\n"), "timeout=16000"]
 
 
 def test_a_long_argument_is_told_by_its_beginning_and_the_names_in_the_rest():

@@ -13,9 +13,9 @@ from msgspec import structs
 from hotset.nouns.knobs import NEVER, Knobs, Limit
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Spot
-from hotset.window.birth import content_id
 from hotset.window.evict import POLICIES
 from hotset.window.plan import plan
+from hotset.window.repeats import content_id
 from tests.campaign import sample
 from tests.window.talk import Talk, code, moment, piece
 

@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 from hotset import tokens
 from hotset.errors import Malformed
 from hotset.nouns.message import ClientTool
-from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import (
     END,
     JsonPath,
@@ -137,13 +136,9 @@ def test_a_question_without_an_id_is_a_topic():
     assert retrieve(tool="grep", topic="retry").how == Question("retry")
 
 
-def test_a_search_has_words_a_type_and_sessions():
-    assert call("search_history", query="retry", type="file", session="all") == Search(
-        "retry", Kind.FILE, "all"
-    )
-    assert call("search_history", q="retry", content_type="code_file", session="this") == Search(
-        "retry", Kind.FILE, ""
-    )
+def test_a_search_has_words_and_sessions():
+    assert call("search_history", query="retry", session="all") == Search("retry", "all")
+    assert call("search_history", q="retry", session="this") == Search("retry", "")
 
 
 def test_a_range_of_turns_is_understood_however_it_is_named():
@@ -175,7 +170,6 @@ def test_arguments_that_are_json_in_json_are_read():
         ("retrieve_context", b'{"id": "p1", "regex": "' + b"a" * 5000 + b'"}', "at most 1,000"),
         ("retrieve_context", b'{"id": "' + b"a" * (1 << 21) + b'"}', "an id or a few words"),
         ("search_history", b'{"query": "..."}', "query needs a word"),
-        ("search_history", b'{"query": "x", "type": "poem"}', "types: system, prompt"),
         ("get_turn_range", b"{}", "give turns"),
         ("use_tool", b"{}", "tools: retrieve_context"),
     ],

@@ -13,7 +13,13 @@ from hotset.nouns.message import DialectName
 from hotset.nouns.page import Chain, Kind, Role
 from hotset.nouns.window import Line, Piece
 from hotset.testing.recording import requests, session
-from hotset.window.work.worklog import finished_work, is_finished, key_sentences, read_work
+from hotset.window.work.worklog import (
+    counted_line,
+    finished_work,
+    is_finished,
+    key_sentences,
+    read_work,
+)
 from tests.window.talk import Talk, piece
 
 
@@ -189,3 +195,45 @@ def _lines(body: bytes, dialect: DialectName) -> list[Line]:
         )
         for at, message in enumerate(messages)
     ]
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        ("> @acme/tui@0.7.29 test\n> node --test\n\nall good", ""),
+        ("> npm run test\nrunning 12 tests\ntest result: ok. 12 passed; 0 failed", "test result"),
+        ("collected 12 items\n\n=== 12 passed in 0.1s ===", "12 passed in 0.1s"),
+        ("Already up to date.\nRunning 3 tests", ""),
+        (
+            " 1300 pass\n 2 fail\nRan 1302 tests across 9 files.",
+            "1300 pass, 2 fail, Ran 1302 tests",
+        ),
+        (" 1300 pass\n 0 fail\nRan 1300 tests across 9 files.", "1300 pass, Ran 1300 tests"),
+        ("ok a/x 0.1s [no tests to run]\n" * 15, "no tests to run (15 x)"),
+        ("ok a/x 0.1s [no tests to run]\n" * 15 + "ok a/y 0.3s", "ok a/y 0.3s"),
+    ],
+)
+def test_a_banner_is_no_outcome_and_what_did_not_run_is_told_once(output, outcome):
+    found = counted_line(output)
+    assert found.startswith(outcome)
+    assert bool(found) == bool(outcome)
+
+
+def test_talk_is_finished_when_the_user_says_so_and_what_was_not_answered_never():
+    asked = Work().user("Which of the two names is better, index or manifest?")
+    talk = asked.say("manifest, because there may be several kinds of it.").lines
+    after = [
+        Work().user(text).lines for text in ("next: the release notes", "is that the usual name?")
+    ]
+
+    assert [is_finished(talk, each) for each in after] == [True, False]
+    assert not is_finished(Work().user("ls").lines, after[0])
+
+
+def test_work_that_the_user_had_committed_is_finished_with_their_next_words():
+    done = Work().user("commit this").run("git commit -am x", "[main 1a2b3c] x").say("Committed.")
+    failed = Work().user("commit this").run("git commit -am x", "error: hook failed\nExit code 1")
+    following = Work().user("clear").lines
+
+    assert is_finished(done.lines, following)
+    assert not is_finished(failed.say("The hook failed; the tests are red.").lines, following)

@@ -279,8 +279,11 @@ class FactCache(Generic[_T]):
 
     def of(self, messages: Sequence[Message]) -> list[_T]:
         """The facts of each message, in order."""
-        known = self._facts.get_many(each.raw for each in messages)
-        return [known[each.raw] if each.raw in known else self._new(each.raw) for each in messages]
+        known = self._facts.get_each([each.raw for each in messages])
+        return [
+            self._new(each.raw) if facts is None else facts
+            for each, facts in zip(messages, known, strict=True)
+        ]
 
     def _new(self, raw: bytes) -> _T:
         made = self._work_out(raw)

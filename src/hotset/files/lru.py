@@ -46,6 +46,19 @@ class Lru(Generic[_K, _V]):
                 entries.move_to_end(key)
         return found
 
+    def get_each(self, keys: Iterable[_K]) -> list[_V | None]:
+        """The value of each key, in order; None where there is none."""
+        find, move = self._entries.get, self._entries.move_to_end
+        found: list[_V | None] = []
+        with self._lock:
+            for key in keys:
+                if (entry := find(key)) is None:
+                    found.append(None)
+                else:
+                    move(key)
+                    found.append(entry[0])
+        return found
+
     def get_or_make(self, key: _K, make: Callable[[], _V]) -> _V:
         """The value of a key, made where it is missing.
 

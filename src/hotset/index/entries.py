@@ -95,6 +95,22 @@ class Entries:
             ]
         return [_entry(row) for row in rows if row is not None]
 
+    def ids_named(self, names: Sequence[str], most: int) -> list[EntryId]:
+        """The entries of these ids; for the name of a whole, its first `most` entries."""
+        own = "SELECT id FROM entry WHERE id = ?"
+        inner = (
+            "SELECT id FROM entry WHERE whole = (SELECT number FROM name WHERE text = ?) "
+            "ORDER BY doc LIMIT ?"
+        )
+        found: list[Any] = []
+        with self._rows.reading() as connection:
+            for name in map(to_column, names):
+                found += (
+                    connection.execute(own, (name,)).fetchall()
+                    or connection.execute(inner, (name, most)).fetchall()
+                )
+        return [EntryId(from_column(id)) for (id,) in found]
+
     def wholes(self, sort: Sort) -> list[str]:
         sql = (
             "SELECT text FROM name WHERE number IN (SELECT whole FROM entry INDEXED BY "

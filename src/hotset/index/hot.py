@@ -22,6 +22,8 @@ from hotset.nouns.search import Entry, EntryId, Filter, IndexHit, Query
 
 _OFTEN = 3  # looks at an entry that make it hot
 _RECENT_TURNS = 5
+_MOST_SESSIONS = 64
+_MOST_OF_WHOLE = 16  # entries of a page or file that was viewed as a whole
 _MOST_TRACKED = 2048
 _MOST_HOT = 256  # in memory: half a megabyte, and half a millisecond to look through
 
@@ -30,6 +32,7 @@ _MOST_HOT = 256  # in memory: half a megabyte, and half a millisecond to look th
 class _ViewCount:
     times: int
     turn: int
+    session: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class _HotEntry:
 
 
 class HotEntries:
-    """Entries viewed three times, or within the last five turns, in memory."""
+    """Entries viewed three times, or within the last five turns of a session, in memory."""
 
     def __init__(self, rows: EntryRows, entries: Entries) -> None:
         self._rows = rows
@@ -48,15 +51,18 @@ class HotEntries:
         self._lock = threading.Lock()
         self._looked: Lru[EntryId, _ViewCount] = Lru(count=_MOST_TRACKED)
         self._kept: dict[EntryId, _HotEntry] = {}
-        self._turn = 0
+        self._turns: Lru[str, int] = Lru(count=_MOST_SESSIONS)
         self._version = -1
 
-    def touch(self, ids: Iterable[EntryId], turn: int) -> None:
+    def touch(self, names: Iterable[str], turn: int, session: str) -> None:
+        """Count a view of each of these entries, and of the first entries of these wholes."""
+        ids = self._entries.ids_named(list(names), _MOST_OF_WHOLE)
         with self._lock:
-            self._turn = max(self._turn, turn)
+            self._turns.put(session, max(self._turns.get(session) or 0, turn))
             for id in ids:
-                before = self._looked.get(id) or _ViewCount(0, 0)
-                self._looked.put(id, _ViewCount(before.times + 1, max(before.turn, turn)))
+                before = self._looked.get(id)
+                times = before.times + 1 if before is not None else 1
+                self._looked.put(id, _ViewCount(times, turn, session))
             hot = self._hot()
             self._kept = {id: kept for id, kept in self._kept.items() if id in hot}
             new = [id for id in hot if id not in self._kept]
@@ -90,11 +96,11 @@ class HotEntries:
 
     def _hot(self) -> dict[EntryId, _ViewCount]:
         """Most recently viewed first."""
-        since = max(0, self._turn - _RECENT_TURNS)
         hot = (
             (id, each)
             for id, each in reversed(self._looked.items())
-            if each.times >= _OFTEN or each.turn > since
+            if each.times >= _OFTEN
+            or each.turn > max(0, (self._turns.get(each.session) or 0) - _RECENT_TURNS)
         )
         return dict(pair for pair, _ in zip(hot, range(_MOST_HOT), strict=False))
 

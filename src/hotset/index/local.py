@@ -166,8 +166,8 @@ class LocalIndex:
     def watermark(self, name: str) -> int:
         return self._entries.watermarks().get(name, 0)
 
-    def touch(self, ids: Iterable[EntryId], turn: int = 0) -> None:
-        self._search.hot.touch(ids, turn)
+    def touch(self, names: Iterable[str], turn: int = 0, session: str = "") -> None:
+        self._search.hot.touch(names, turn, session)
 
     def fold(self) -> bool:
         return self._fold() is not None

@@ -90,8 +90,9 @@ class Index(Protocol):
         """0 if nothing was set, or if everything has to be added again."""
         ...
 
-    def touch(self, ids: Iterable[EntryId], turn: int = 0) -> None:
-        """Record a view: entries viewed often or recently are found fastest."""
+    def touch(self, names: Iterable[str], turn: int = 0, session: str = "") -> None:
+        """Record a view of entries, by their ids, or of wholes, by their names. What was viewed
+        often, or within the last turns of the session that viewed it, is found fastest."""
         ...
 
     def fold(self) -> bool:

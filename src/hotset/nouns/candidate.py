@@ -22,6 +22,8 @@ class OfferKind(StrEnum):
     TOOL = "tool"
     """In the session's tool list already: it is sent again, byte for byte."""
     GHOST = "ghost"
+    REFERENCE = "reference"
+    """To what a client no longer sends."""
     REMINDER = "reminder"
     EXCERPT = "excerpt"
     HINT = "hint"

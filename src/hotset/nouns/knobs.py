@@ -36,6 +36,7 @@ Tokens = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "tokens"})]
 Characters = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "characters"})]
 Seconds = Annotated[float, Meta(ge=0, le=1_000_000_000, extra={"unit": "seconds"})]
 
+Factor = Annotated[float, Meta(ge=0, le=10, extra={"unit": "a factor"})]
 Similarity = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a similarity"})]
 
 
@@ -68,9 +69,13 @@ class Limit(Struct, frozen=True):
 
 NEVER = Limit(0, 0)
 
-# Actions copy lines from files that were read to be edited, and hardly anything from a test run's
-# output.
-_LIMITS = {Kind.FILE: Limit(24_000, 9000), Kind.TEST_RESULT: Limit(3000, 1500)}
+# Actions copy lines from files that were read to be edited and from the reports of other agents,
+# and hardly anything from a test run's output.
+_LIMITS = {
+    Kind.FILE: Limit(24_000, 9000),
+    Kind.AGENT_MESSAGE: Limit(24_000, 9000),
+    Kind.TEST_RESULT: Limit(3000, 1500),
+}
 
 
 class Prefetching(StrEnum):
@@ -84,14 +89,15 @@ class Prefetching(StrEnum):
 
 
 class Prefetch(Struct, frozen=True):
-    """Off by default: on recorded sessions offers hardly ever paid for themselves."""
+    """Code that a prompt is about, offered from the index before the model has read it."""
 
-    mode: Prefetching = Prefetching.OFF
+    mode: Prefetching = Prefetching.ON
     """`off`, `hints` (where something is, in a line each) or `on` (hints, and what is there)."""
     excerpt: Probability = 0.90
-    """How likely it must be that an excerpt is used."""
+    """How likely an excerpt's file must be: of 100 files shown by commit messages, so many are
+    changed by the commit."""
     hint: Probability = 0.85
-    """How likely it must be that a hint is used."""
+    """How likely a hint's file must be."""
     share: Share = 0.10
     """Of the free window that an offer may take."""
     excerpts: Annotated[Count, _of("excerpts")] = 2
@@ -103,13 +109,9 @@ class Prefetch(Struct, frozen=True):
     hint_chars: Characters = 160
     """Of a hint's own words, beside the place that it names."""
     found: Annotated[AtLeastOne, _of("finds")] = 40
-    """Finds that are weighed: most of what a search finds is of no sort that is offered."""
-    named: Annotated[Count, _of("files")] = 4
-    """Files that a prompt names and that are searched by themselves."""
-    found_in_named: Annotated[AtLeastOne, _of("finds")] = 3
-    """Finds that are weighed in each of them."""
+    """Finds that are weighed: the likelihood was fitted to so many."""
     seconds: Seconds = 0.1
-    """That a request may wait for an offer: up to five searches, of some 5 ms each."""
+    """That a prompt may wait for an offer: a search takes some 5 ms."""
     racing: bool = False
     """Also while a client's tools run: what was found by then is sent with their results, without
     waiting."""
@@ -181,6 +183,23 @@ class HistoryKnobs(Struct, frozen=True):
     the lines around the find."""
     around_lines: Annotated[Count, _of("lines")] = 30
     """Lines before and behind a find that are named then: a function, as a rule."""
+    of_page: Factor = 0.3
+    """Of a question's words that a passage's page has anywhere: a file is found by what its other
+    parts say."""
+    of_call: Factor = 0.6
+    """Of a question's words that the call which brought the page has."""
+    of_neighbour: Factor = 0.25
+    """Of the score of the passage before or behind."""
+    of_phrase: Factor = 0.5
+    """What each quoted text that stands in a passage adds to its score, as a share of it."""
+    of_work: Factor = 0.8
+    """What a file that the latest calls name adds, in weights of a rare word."""
+    of_names: Factor = 0.25
+    """The weight of a name in the two latest calls, beside the question's words."""
+    calls: Factor = 0.5
+    """The score of what a call was asked: what it brought says more."""
+    replies: Factor = 1.2
+    """The score of what the model said: it says why."""
 
 
 _INSTRUCTIONS = (
@@ -200,6 +219,9 @@ class FormKnobs(Struct, frozen=True):
     change_share: Share = 0.6
     """What a difference may take of the whole result that it replaces; a longer one is hard to read
     and saves little."""
+    repeat: Characters = 240
+    """Characters of adjoining lines that the window shows already, from which a line that says
+    where stands for them; it is some 80 characters long itself."""
     names_share: Share = 0.33
     """Of an excerpt, for the names of what it leaves out: the excerpt is read, names are looked
     up."""
@@ -253,6 +275,30 @@ class CacheKnobs(Struct, frozen=True):
     it pays. Decided with a session's first request."""
 
 
+ClearMode = Literal["off", "said", "soon"]
+
+
+class SuccessorKnobs(Struct, frozen=True):
+    """The reference that the first request gets after a client compacted or cleared its
+    conversation."""
+
+    compaction: bool = True
+    """A conversation that its client compacted gets a reference to all that was before."""
+    clear: ClearMode = "said"
+    """Whether one that begins anew gets it: `said` where the client says that the user cleared
+    (Claude Code does), `soon` also where it begins within `soon` of the same client's last one,
+    `off` never. By time alone 7 of 22 recorded beginnings within five minutes were no `/clear`."""
+    lines: Characters = 600
+    """Characters beside the reference: changed files and open items, then what was run and decided.
+    A compaction's own summary has 10,000 or more, and stays."""
+    soon: Seconds = 300.0
+    """How long after the last one a conversation counts as its successor, for `clear = "soon"`."""
+    within: Seconds = 43_200.0
+    """How long ago the conversation may have ended that the user cleared. Recorded pauses before
+    `/clear` had a median of 10 minutes; 3 of 45 were longer than five
+    hours."""
+
+
 class Knobs(Struct, frozen=True):
     """Everything that a plan, an offer or an answer can be tuned by."""
 
@@ -302,6 +348,9 @@ class Knobs(Struct, frozen=True):
     regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 7.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least,
     beside its own price."""
+    finished: Share = 0.3
+    """Of `regret`, for steps of finished work: little of it is asked for again, so it leaves
+    earlier."""
     patience: Annotated[AtLeastOne, _of("calls")] = 60
     """The most calls that a session is expected to go on for."""
     said: Characters = 160
@@ -323,6 +372,7 @@ class Knobs(Struct, frozen=True):
     toolbox: ToolboxKnobs = ToolboxKnobs()
     memory: MemoryKnobs = MemoryKnobs()
     history: HistoryKnobs = HistoryKnobs()
+    successor: SuccessorKnobs = SuccessorKnobs()
 
     def turned(self, values: Mapping[str, Any]) -> Knobs:
         """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a
@@ -390,6 +440,12 @@ class Knobs(Struct, frozen=True):
     def limit_of(self, kind: Kind, tool: str) -> Limit:
         """What holds for a result in this window."""
         return (self.tools.get(tool) or self.limits.get(kind) or self.limit).times(self._scarcity)
+
+    @property
+    def for_finished(self) -> Knobs:
+        """These knobs for the log of finished work, which begins with what was done: of each step
+        only its calls, half as long."""
+        return replace(self, said=0, mentions=0, read=0, entry=self.entry // 2)
 
     @property
     def limit_of_instructions(self) -> Limit:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from hotset.nouns.knobs import HistoryKnobs
 from hotset.nouns.message import Image
-from hotset.nouns.page import Chain, Digest, Kind, PageId, SessionId
+from hotset.nouns.page import Chain, Digest, PageId, SessionId
 from hotset.nouns.search import Filter
 from hotset.nouns.window import Shown, Spot
 
@@ -101,7 +101,6 @@ class Search:
     """Find where something was."""
 
     query: str
-    kind: Kind | None = None
     session: str = ""
     """Empty: this one. `all`: every session of the project. Otherwise a session's id."""
     max_tokens: int = MAX_TOKENS
@@ -116,6 +115,8 @@ class Range:
     first: int
     last: int
     max_tokens: int = MAX_TOKENS
+    session: str = ""
+    """Empty: this one; otherwise a session's id."""
 
 
 Retrieval = Retrieve | Search | Range

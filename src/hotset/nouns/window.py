@@ -18,6 +18,8 @@ class Form(StrEnum):
     """What a reader needs of it, by content type."""
     ECHO = "echo"
     """A line that says where the window has the same content."""
+    OVERLAP = "overlap"
+    """Its new lines; for the others, a line that says which turn shows them."""
     CHANGE = "change"
     """What differs from a version that the window has."""
     STUB = "stub"

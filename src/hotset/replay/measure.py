@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 
 from hotset.nouns.message import Usage
 from hotset.nouns.price import Price
@@ -23,6 +24,8 @@ from hotset.window.price import charge, units
 SLICE = 2000
 _ASKING = 60
 _CHARS_PER_TOKEN = 4
+_AHEAD = 30.0
+"""Seconds before a cache goes cold, when a call that keeps it warm is made."""
 _LOOK_BACK = 20
 """Content blocks before a cache mark among which the provider looks for a prefix that it has."""
 
@@ -67,6 +70,10 @@ class Figures:
     """Cost with faults of the calls in each of `LENGTHS`."""
     tools_cost: float = 0.0
     """The part of the cost that goes to the tools by which a model asks for what is missing."""
+    pause_cost: float = 0.0
+    """The part of the cost that is there because caches went cold in pauses."""
+    warmed: float = 0.0
+    """What calls that keep a cache warm would have saved of that, their own cost taken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +187,8 @@ def measure(
         call_cost = units(price, usage)
         bare = charge(price, prompt - policy.tools, max(0, kept - policy.tools), cold=cold)
         figures.tools_cost += call_cost - units(price, bare)
+        if cold and before and rules.ttl is not None:
+            _count_pause(figures, now - last - rules.ttl, rules, (prompt, kept, call_cost))
         slices = [each for each in slices if not _has_left(each, blocks)]
         held = sum(each.tokens for each in slices)
         # What the call before brought back was cached by its own retrieval.
@@ -243,6 +252,24 @@ def _fault(
     figures.faulted += bool(brought)
     figures.replies += index in studied.actions
     return brought
+
+
+def _count_pause(
+    figures: Figures, too_long: float, rules: Rules, call: tuple[int, int, float]
+) -> None:
+    """Add what a pause cost that was longer than the cache lives by so many seconds, and what calls
+    to keep it warm would have saved: one every `ttl - 30` seconds, which reads the prefix.
+
+    Nobody knows how long a pause will be: they end when they have cost as much as a rewrite.
+    """
+    prompt, prefix, cost = call
+    price = rules.price
+    lost = cost - units(price, charge(price, prompt, prefix))
+    each = units(price, charge(price, prefix, prefix)) + units(price, Usage(output=1))
+    needed = ceil(too_long / max(1.0, (rules.ttl or 0.0) - _AHEAD))
+    affordable = int(lost / each)
+    figures.pause_cost += lost
+    figures.warmed += lost - needed * each if needed <= affordable else -affordable * each
 
 
 def _has_left(slice: _Slice, blocks: Sequence[ShownBlock]) -> bool:

@@ -61,6 +61,11 @@ class Row:
     tools_pct: float
     """Cost of the tools by which a model asks for more, in percent of full history's; part of the
     costs above."""
+    pauses_pct: float
+    """Cost of what caches lost in pauses, in percent of full history's; part of the costs above."""
+    warming_saves_pct: float
+    """What calls that keep the cache warm through pauses would have saved, their own cost taken
+    off, in percent of full history's cost; negative where they cost more."""
     by_length: Mapping[int, float]
     """Cost with faults in percent of full history's, by the tokens of full history's prompt from
     which a class of prompts begins."""
@@ -109,6 +114,8 @@ def row(figures: Figures, full: Figures) -> Row:
         miss_distance_p50=round(_quantile(figures.distances, 0.5)),
         miss_distance_p90=round(_quantile(figures.distances, 0.9)),
         tools_pct=_percent(figures.tools_cost, full.cost),
+        pauses_pct=_percent(figures.pause_cost, full.cost),
+        warming_saves_pct=_percent(figures.warmed, full.cost),
         by_length={
             length: _percent(figures.by_length.get(length, 0.0), cost)
             for length, cost in sorted(full.by_length.items())
@@ -130,6 +137,20 @@ def describe_row(report: Report, name: str, full: str) -> str:
         return sentence
     over = max(1, round(everything.over_window_pct))
     return f"{sentence} Of 100 whole prompts {over} would not have fitted the window."
+
+
+def describe_pauses(report: Report, name: str) -> str:
+    """What cold caches cost under a policy, and what keeping them warm would have saved; empty
+    where no pause was longer than a cache lives."""
+    row = report.policies[name]
+    if not row.pauses_pct:
+        return ""
+    saved = row.warming_saves_pct
+    return (
+        f"{name}: caches that went cold in pauses are {row.pauses_pct:.1f} of "
+        f"{row.cost_pct:.1f} %; calls to keep them warm would have "
+        f"{'saved' if saved >= 0 else 'cost'} {abs(saved):.1f}"
+    )
 
 
 def _compare_cost(percent: float) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from hotset.errors import HotsetError
 from hotset.nouns.page import SessionId
@@ -16,12 +17,14 @@ from hotset.nouns.retrieval import END, Place, Range, Retrieval, Retrieve, Retri
 from hotset.nouns.search import SearchHit
 from hotset.nouns.turn import Event
 from hotset.sealing import seal
+from hotset.sources.history.successor import CLEARED, COMPACTED
 from hotset.store.port import Store
 
 RETRIEVED, SEARCHED = "Retrieved", "Searched"
 
 TYPES: Mapping[str, frozenset[str]] = {
     "eviction": frozenset({"Evicted"}),
+    "compaction": frozenset({COMPACTED, CLEARED}),
     "retrieval": frozenset({RETRIEVED, SEARCHED, "Recalled"}),
     "bypass": frozenset({"Bypassed"}),
     "alert": frozenset({"Alert"}),
@@ -183,6 +186,12 @@ def _evicted(detail: Detail) -> str:
     return f"{left if stubs else 'the prefix changed'} ({detail['cause']})"
 
 
+def _cut(verb: str, detail: Detail) -> str:
+    left = f"{int(detail['tokens']):,} tokens of turns {detail['turns']} stay as {detail['ids']}"
+    by = f" by {detail['agent']}" if detail.get("agent") else ""
+    return f"{verb}{by}: {left}, from {detail['from']}"
+
+
 def _retrieved(detail: Detail) -> str:
     asked = str(detail.get("query") or "")
     what = f'"{asked}"' if asked else str(detail.get("id") or "")
@@ -201,8 +210,15 @@ def _linked(detail: Detail) -> str:
     return f"{verb.get(str(detail['kinship']), str(detail['kinship']))} {detail['parent']}"
 
 
+def _handed_on(detail: Detail) -> str:
+    to = f" to {detail['to']}" if detail.get("to") else ""
+    return f"handed on{to}: hotset memory show {detail['memory']}"
+
+
 _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "Evicted": _evicted,
+    COMPACTED: partial(_cut, "compacted"),
+    CLEARED: partial(_cut, "cleared"),
     RETRIEVED: _retrieved,
     SEARCHED: _retrieved,
     "Bypassed": lambda detail: str(detail["reason"]),
@@ -213,5 +229,6 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
         f"{detail['mark']} % of the window: {int(detail['tokens']):,} of "
         f"{int(detail['window']):,} tokens"
     ),
+    "Handoff": _handed_on,
     "SessionLinked": _linked,
 }

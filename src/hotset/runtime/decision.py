@@ -283,10 +283,15 @@ class SessionKnobs:
 
     def __init__(self) -> None:
         self._kept: Lru[Chain, bytes] = Lru(count=_MOST_KNOWN)
+        self._latest: tuple[Knobs | None, bytes] = None, b""
+        """What the latest knobs changed: mostly those of the next request too."""
 
     def note(self, first: Chain, knobs: Knobs) -> NoteWritten | None:
         """The note to keep with a session's plan; None if it is kept already."""
-        changed = msgspec.json.encode(knobs.changed(Knobs()), order="sorted")
+        latest, changed = self._latest
+        if latest is not knobs:
+            changed = msgspec.json.encode(knobs.changed(Knobs()), order="sorted")
+            self._latest = knobs, changed
         if self._kept.get(first) == changed:
             return None
         self._kept.put(first, changed)

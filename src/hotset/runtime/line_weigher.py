@@ -60,13 +60,15 @@ class LineageLinker:
 
 @dataclass(slots=True)
 class _Conversation:
-    lines: dict[tuple[Chain, str], Line] = field(default_factory=dict)
+    lines: dict[str, dict[Chain, Line]] = field(default_factory=dict)
+    """By how they were counted, then by message: one look-up for each message of a request."""
     size: int = 0
 
-    def add(self, key: tuple[Chain, str], line: Line) -> None:
-        if key not in self.lines:
+    def add(self, how: str, line: Line) -> None:
+        lines = self.lines.setdefault(how, {})
+        if line.chain not in lines:
             self.size += _size(line)
-        self.lines[key] = line
+        lines[line.chain] = line
 
 
 class LineWeigher:
@@ -82,24 +84,35 @@ class LineWeigher:
     ) -> tuple[Line, ...]:
         encoding = tokens.encoding_of(model)
         # Hidden text belongs to its message, but is known only after the message was first counted.
-        keys = [(link.chain, encoding + ("+" if link.chain in hidden else "")) for link in links]
+        told = f"{encoding}+"
         first = next((link.chain for link in links if not link.message.aside), ROOT)
         with self._lock:
             held = self._held.get(first) or _Conversation()
             self._held.put(first, held, held.size)
-            known = [held.lines.get(key) for key in keys]
-        lines = [
+            find = held.lines.get(encoding, {}).get
+            known = [find(each.chain) for each in links]
+            if hidden:
+                find = held.lines.get(told, {}).get
+                known = [
+                    find(each.chain) if each.chain in hidden else line
+                    for each, line in zip(links, known, strict=True)
+                ]
+        lines = tuple(
             line
-            or self._keep(held, key, _weigh_link(link, encoding, model, hidden.get(link.chain)))
-            for key, link, line in zip(keys, links, known, strict=True)
-        ]
+            or self._keep(
+                held,
+                told if each.chain in hidden else encoding,
+                _weigh_link(each, encoding, model, hidden.get(each.chain)),
+            )
+            for each, line in zip(links, known, strict=True)
+        )
         with self._lock:
             if held.size > _MOST_BYTES:  # rewound often: keep only its current lines
                 held = _Conversation()
-                for key, line in zip(keys, lines, strict=True):
-                    held.add(key, line)
+                for line in lines:
+                    held.add(told if line.chain in hidden else encoding, line)
             self._held.put(first, held, held.size)
-        return tuple(lines)
+        return lines
 
     def fixed(self, request: Request) -> int:
         """Tokens before the messages: system texts and tools."""
@@ -107,10 +120,10 @@ class LineWeigher:
         system = sum(tokens.count(part.content, encoding) for part in request.system)
         return system + sum(tokens.count(tool.raw, encoding) for tool in request.tools)
 
-    def _keep(self, held: _Conversation, key: tuple[Chain, str], line: Line) -> Line:
+    def _keep(self, held: _Conversation, how: str, line: Line) -> Line:
         """Store a count at once: a plan that takes too long need not count it again."""
         with self._lock:
-            held.add(key, line)
+            held.add(how, line)
         return line
 
 

@@ -17,10 +17,9 @@ from hotset.dialects.port import Dialects
 from hotset.errors import StoreFailed
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
-from hotset.nouns.knobs import Prefetching
 from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import Event
-from hotset.nouns.window import Cause, Form, Shown
+from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
@@ -37,15 +36,16 @@ from hotset.runtime.metrics import (
 )
 from hotset.runtime.planner import Planner
 from hotset.runtime.summaries import Summariser, ask_about
-from hotset.sources.code import CodeSource, Prefetches
+from hotset.runtime.waits import Waits
+from hotset.sources.code import CodeSource, Prefetches, has_code
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemorySource, ProjectMemories
 from hotset.sources.port import Source
 from hotset.sources.tools import Toolbox, ToolLibrary, ToolSource
 from hotset.store.port import Store
 from hotset.upstream.port import Wire
-from hotset.window.birth import NO_REPEATS, Repeats
 from hotset.window.ledger import Ledger
+from hotset.window.repeats import NO_REPEATS, POINTED, Repeats
 
 _log = logging.getLogger("hotset")
 
@@ -78,12 +78,13 @@ class Tally:
     pointed: int = 0
     """Of these, the ones that point to what they repeat."""
     prefetches: Prefetches = field(default_factory=Prefetches)
+    waits: Waits = field(default_factory=Waits)
 
     def born(self, rows: Iterable[Shown]) -> None:
         for row in rows:
             if row.cause is Cause.BIRTH:
                 self.births += 1
-                self.births_again += row.form in (Form.ECHO, Form.CHANGE)
+                self.births_again += row.form in POINTED
 
 
 @dataclass(slots=True)
@@ -144,7 +145,14 @@ class Machine:
         self.sources = (
             HistorySource(lambda: self.keeper.store, index),
             memory,
-            CodeSource(index, prefetch, patience=patience),
+            CodeSource(
+                index,
+                prefetch,
+                self.config.project,
+                is_indexed=partial(has_code, self.config.folder),
+                opening=self.follower.opened if self.config.search else None,
+                patience=patience,
+            ),
             *([self._tool_source(self.toolbox)] if self.toolbox is not None else []),
         )
         self.follower.sources = self.sources
@@ -174,8 +182,6 @@ class Machine:
         bounded = bounded or BoundedPool(patience=config.patience)
         machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
         machine.gister.nudge()  # what the last run did not get to
-        if config.knobs_for("").prefetch.mode is not Prefetching.OFF:
-            machine.follower.nudge()  # opens the index: the first prompt may find something already
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
         )  # or the first call would wait for it

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from hotset.config import Config
 from hotset.nouns.alert import Alert, Threshold
@@ -16,7 +17,6 @@ from hotset.nouns.turn import Event, Outcome, Session
 from hotset.sources.code import Prefetches
 from hotset.sources.tools import latest_tools, never_called, weigh_tools
 from hotset.store.port import Store
-from hotset.window.birth import NO_REPEATS, Repeats
 from hotset.window.ledger import (
     Account as Account,  # noqa: PLC0414 - for surfaces
     AmountSaved as AmountSaved,  # noqa: PLC0414 - for surfaces
@@ -25,6 +25,7 @@ from hotset.window.ledger import (
     alerts,
 )
 from hotset.window.price import Price, dollars, price_of
+from hotset.window.repeats import NO_REPEATS, Repeats
 
 ALERT = "Alert"
 """Event name of an alert."""
@@ -297,7 +298,8 @@ def _front_dollars(price: Price, usage: Usage, size: int, calls: int) -> float:
 
 
 def empty_ledger(config: Config, most: int = 0) -> Ledger:
-    return Ledger(lambda model, upstream: price_of(model, config.prices, upstream), most)
+    price = lru_cache(64)(lambda model, upstream: price_of(model, config.prices, upstream))
+    return Ledger(price, most)
 
 
 def savings(

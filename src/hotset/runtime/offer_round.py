@@ -37,15 +37,14 @@ class OfferRound:
         """Every source's candidates, in the order of the sources. It cannot fail a call or delay it
         for long: a slow or broken source offers nothing."""
         begun = self._monotonic()
-        asked = (
-            [
-                (each, self._begin(each, scene, begun))
-                for each in self._sources
-                if not each.standing and not each.is_quiet(opens=scene.opens)
-            ]
-            if scene.prompt or scene.answered is not None
-            else []
-        )
+        asked = [
+            (each, self._begin(each, scene, begun))
+            for each in self._sources
+            if (scene.prompt or scene.answered is not None)
+            and not each.standing
+            and each.seconds(scene) > 0
+            and not each.is_quiet(opens=scene.opens)
+        ]
         standing = {each.name: each.offer(scene, begun) for each in self._sources if each.standing}
         found = {each.name: self._result(each, scene, work, begun) for each, work in asked}
         every = {**standing, **found}

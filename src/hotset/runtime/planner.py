@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from itertools import takewhile
 from threading import Lock
 
 import msgspec
@@ -21,7 +22,7 @@ from hotset.dialects.rules import beyond
 from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
 from hotset.nouns.candidate import Candidate, OfferSlot, OfferVerdict
-from hotset.nouns.deposit import Deposit, NoteWritten
+from hotset.nouns.deposit import Deposit, NoteWritten, RequestReceived
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec, Usage
@@ -54,6 +55,7 @@ from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
 from hotset.window.retrieval_tools import OUR_TOOLS, SPECS, brings_ours, has_twin
+from hotset.window.successor import has_mark
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
 
 _MOST_TABLES = 256
@@ -160,6 +162,8 @@ class PlannedTurn:
     """Ours, for the provider's cache."""
     sent: SentRequest
     bill: Bill
+    cpu: float = 0.0
+    """Seconds of computing that planning took."""
 
     @property
     def request(self) -> Request:
@@ -187,6 +191,18 @@ class PlannedTurn:
     def head(self) -> Chain:
         """The message that a reply follows."""
         return self.scene.head
+
+    @property
+    def new_results(self) -> list[bytes]:
+        """The results that no earlier request of this line had."""
+        latest = self.facts.table.sent
+        new = takewhile(lambda each: latest is None or each.chain != latest.head, self.links[::-1])
+        return [
+            part.content
+            for each in new
+            for part in each.message.parts
+            if part.kind.family is Kind.TOOL_RESULT
+        ]
 
     def taken(self, source: Source) -> tuple[Candidate, ...]:
         return tuple(each for each in self.plan.taken if each.source == source.name)
@@ -255,6 +271,8 @@ class Planner:
         self._lifetimes = FixedLifetimes()
         self._may_last = config.knobs_for("").cache.fixed != "5m"
         """The first request of a session looks into the store."""
+        self._may_follow = config.knobs_for("").successor.clear == "soon"
+        """The same, for the conversation before it."""
         self._monotonic = monotonic
         self._summaries = summaries
         self._linked = LineageLinker()
@@ -266,11 +284,13 @@ class Planner:
         """Plans that came too late for their call, by its last message."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
+        self._turned = lru_cache(maxsize=64)(self._turn_knobs)
         self._lock = Lock()
 
     def is_quick(self, request: Request) -> bool:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
         small = len(request.raw) <= _SMALL and _is_opening(request) and not self._may_last
+        small = small and not self._may_follow and not has_mark(request.messages)
         return small and self._calibrations.knows(request.model) and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
@@ -290,23 +310,24 @@ class Planner:
         off: bool,
         agent: str = "",
         turn: TurnId | None = None,
+        received: RequestReceived | None = None,
     ) -> PlannedTurn:
         """Plan a request. Raises `Unplanned` if the request is not ours to plan."""
         if request.previous or not request.messages:
             raise Unplanned("the provider holds the conversation")
         if len(request.messages) > _MOST_MESSAGES or len(request.raw) > _MOST_BYTES:
             raise Unplanned("it is too large to be planned in time")
-        began = self._monotonic()
+        began, worked = self._monotonic(), time.thread_time()
         # A provider that stores the conversation would store our version of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
         off = off or self._config.off or held
         facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent)
         lines = self._weigher.lines(facts.links, facts.request.model, facts.hidden)
-        scene = self._scene(facts, lines, agent, turn or TurnId(secrets.token_hex(8)))
+        scene = self._scene(facts, lines, agent, turn or TurnId(secrets.token_hex(8)), received)
         offers = self._listable(facts, self._offers.ask(scene)) if facts.offered else ()
         planned = self._decide(facts, lines, scene, offers)
         bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
-        return replace(planned, bill=bill)
+        return replace(planned, bill=bill, cpu=time.thread_time() - worked)
 
     def _decide(
         self,
@@ -476,7 +497,7 @@ class Planner:
         looks_back = offered and not all(
             each.is_quiet(opens=True) for each in self.sources if not each.standing
         )
-        alone = opens and not looks_back
+        alone = opens and not looks_back and not has_mark(request.messages)
         table = self._table(links, None if alone else store)
         # An opening sent before is no retry if that was so long ago that its outcome is in memory.
         reopens = (
@@ -566,7 +587,14 @@ class Planner:
             return request, {}
         return one, left_out
 
-    def _scene(self, facts: RequestFacts, lines: Sequence[Line], agent: str, turn: TurnId) -> Scene:
+    def _scene(
+        self,
+        facts: RequestFacts,
+        lines: Sequence[Line],
+        agent: str,
+        turn: TurnId,
+        received: RequestReceived | None,
+    ) -> Scene:
         """The part of the facts that the sources may see."""
         request, last = facts.request, facts.links[-1]
         known = PageTable() if facts.reopens else facts.table
@@ -583,6 +611,7 @@ class Planner:
             now=facts.now,
             store=facts.store,
             agent=agent,
+            received=received,
             opens=facts.opens,
             prompt=_prompt_of(last) if asks else "",
             answered=reply_answered(facts.links) if may_add and not asks else None,
@@ -674,9 +703,11 @@ class Planner:
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        knobs = self._config.knobs_for(agent).turned(
-            {"window": min(self._config.budget or room, room)}
-        )
+        return self._turned(agent, min(self._config.budget or room, room), askable)
+
+    def _turn_knobs(self, agent: str, window: int, askable: bool) -> Knobs:
+        """The knobs of requests: the same object for the same arguments."""
+        knobs = self._config.knobs_for(agent).turned({"window": window})
         # Without our tools the model could not ask for what is missing: then pages leave only if
         # the window would overflow.
         blind = {

@@ -18,6 +18,7 @@ from hotset.nouns.turn import Event, TurnRef
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime import retrieval
 from hotset.runtime.audit import retrieved_event
+from hotset.runtime.filters import read_call
 from hotset.runtime.line_weigher import weigh
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
@@ -26,7 +27,7 @@ from hotset.runtime.turn import AnsweredRound, SentPlan, SentRounds, uses_tools
 from hotset.sources.port import Scene, Source
 from hotset.window.deferred_tools import describe_tool
 from hotset.window.price import charge
-from hotset.window.retrieval_tools import OUR_TOOLS, parse_call
+from hotset.window.retrieval_tools import OUR_TOOLS
 from hotset.window.toolbox_tools import FIND
 
 MOST_ROUNDS = 4
@@ -241,7 +242,7 @@ async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machin
 def _bring_back(
     sent: SentRounds, call: OwnCall, scene: Scene, machine: Machine
 ) -> tuple[Retrieval, Retrieved]:
-    wanted = parse_call(call.name, call.arguments)
+    wanted = read_call(call.name, call.arguments, scene.now)
     asked = replace(wanted, max_tokens=min(wanted.max_tokens, scene.room))
     sees = scene.sees and sent.opened.dialect.carries_images
     index, patience = machine.follower.index, machine.config.patience
@@ -254,6 +255,9 @@ def _bring_back(
         sees=sees,
         patience=patience,
     )
+    if index is not None and got.found:
+        own = [wanted.id] if isinstance(wanted, Retrieve) and not got.pages else []
+        index.touch([*got.pages, *own], scene.here.turn, scene.here.session or "")
     return wanted, got
 
 

@@ -3,6 +3,7 @@ Each of them fails open."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
@@ -26,8 +27,9 @@ from hotset.runtime.turn import OwnTools, SentPlan, SentRounds, SentTurn
 from hotset.sources.code import Prefetches
 from hotset.sources.port import TurnEnd
 from hotset.store.port import Store
-from hotset.window.birth import NO_REPEATS, Repeats, repeats
+from hotset.window.leave import read_ahead
 from hotset.window.price import price_of
+from hotset.window.repeats import NO_REPEATS, Repeats, repeats
 
 _SWITCH = b"x-hotset-window"
 """A client that sends `off` in this header gets its requests through as they are."""
@@ -94,6 +96,7 @@ async def _plan(
     upstream = opened.call.upstream
     planning = partial(planner.prepare, request, opened.dialect, store, opened.time, upstream)
     planning = partial(planning, off=off, agent=opened.agent, turn=opened.id)
+    planning = partial(planning, received=opened.received(machine.began))
     try:
         quick = not off and planner.is_quick(request)
         planned = planning() if quick else await machine.bounded.of(opened.queue).run(planning)
@@ -119,6 +122,8 @@ async def _plan(
     record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
     machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
     machine.tally.born(made.fresh)
+    if results := planned.new_results:  # while the provider works
+        machine.background.spawn(asyncio.to_thread(read_ahead, results), "read ahead")
 
 
 async def answer_turn(record: Record, asked: Round, machine: Machine) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -46,6 +47,8 @@ class OpenedTurn:
     request: Request | None
     """None if the body cannot be parsed: `unread` says why."""
     unread: str = ""
+    cpu: float = 0.0
+    """Seconds of computing that parsing took."""
 
     @property
     def agent(self) -> str:
@@ -90,14 +93,17 @@ async def open_turn(call: ClientCall, machine: Machine) -> OpenedTurn:
     is_quick = not packing and (len(call.body) <= _SMALL or dialect.is_quick(call.body))
     turn = OpenedTurn(call, dialect, TurnId(secrets.token_hex(8)), machine.clock(), None)
     try:
-        request = await off_loop(0 if is_quick else _SMALL + 1, _parse, dialect, call.body, packing)
+        size = 0 if is_quick else _SMALL + 1
+        request, cpu = await off_loop(size, _parse, dialect, call.body, packing)
     except Malformed as error:
         return replace(turn, unread=str(error))
-    return replace(turn, request=request)
+    return replace(turn, request=request, cpu=cpu)
 
 
-def _parse(dialect: Dialect, body: bytes, packing: str) -> Request:
-    return dialect.parse(decode(body, packing))
+def _parse(dialect: Dialect, body: bytes, packing: str) -> tuple[Request, float]:
+    """The request, and the seconds of computing that it took."""
+    began = time.thread_time()
+    return dialect.parse(decode(body, packing)), time.thread_time() - began
 
 
 async def off_loop(size: int, work: Callable[..., _T], *arguments: object) -> _T:
@@ -195,6 +201,11 @@ class SentTurn:
     opened: OpenedTurn
     call: ClientCall
 
+    @property
+    def cpu(self) -> float:
+        """Seconds of computing before it went out."""
+        return self.opened.cpu
+
 
 @dataclass(frozen=True, slots=True)
 class SentPlan(SentTurn):
@@ -202,6 +213,10 @@ class SentPlan(SentTurn):
 
     planned: PlannedTurn
     rounds: tuple[AnsweredRound, ...] = ()
+
+    @property
+    def cpu(self) -> float:
+        return self.opened.cpu + self.planned.cpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

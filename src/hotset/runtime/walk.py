@@ -65,6 +65,8 @@ class Client(Protocol):
 
 async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
     """Handle one call of a conversation. Cancelled when the client disconnects."""
+    now = asyncio.get_running_loop().time
+    came = now()
     try:
         opened = await open_turn(call, machine)
         record = Record(opened, machine, bill_with_reply)
@@ -78,6 +80,7 @@ async def walk(call: ClientCall, client: Client, machine: Machine) -> None:
             await plan_turn(record, machine)  # sources, plan, rules; or the client's own bytes
         finally:
             record.receive()  # the request goes to the store while it goes out
+        machine.tally.waits.add(now() - came, record.sent.cpu)
         async with ask_upstream(record, machine) as response:
             if isinstance(record.sent, SentRounds) and response.status < 400:
                 await _rounds(

@@ -21,7 +21,7 @@ from typing import Protocol
 from hotset.dialects.port import OwnCall
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate
-from hotset.nouns.deposit import Deposit
+from hotset.nouns.deposit import Deposit, RequestReceived
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Answer, Reply, Request, ToolSpec
@@ -64,6 +64,8 @@ class Scene:
     now: float
     store: Store
     agent: str = ""
+    received: RequestReceived | None = None
+    """The request as the store will get it, with what its headers say; None outside of a call."""
     opens: bool = False
     """The model has not replied yet."""
     prompt: str = ""
@@ -146,7 +148,7 @@ class Source(Protocol):
         return True
 
     def seconds(self, scene: Scene) -> float:
-        """How long a request may wait for `offer`."""
+        """How long a request may wait for `offer`; 0 if it need not be asked."""
         del scene
         return 0.0
 

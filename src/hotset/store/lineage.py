@@ -25,7 +25,7 @@ from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Request
 from hotset.nouns.page import ROOT, Chain, Kind, Page, Role, SessionId, digest
 from hotset.nouns.turn import Event, Outcome, Session, Turn
-from hotset.store.port import Lookup, Store
+from hotset.store.port import Lookup, SessionOrigin, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +328,7 @@ class Parent:
     session: SessionId
     kinship: Kinship
     evidence: str
-    """`header`, `call`, `reply`, `summary` or `metadata`."""
+    """`header`, `call`, `reply`, `summary`, `metadata` or `mark`."""
 
     def event(self, child: SessionId, turn: int, time: float) -> Event:
         return Event(
@@ -354,6 +354,25 @@ def find_parent(asked: RequestReceived, look: Lookup) -> Parent | None:
         )
     except PageDamaged:
         return None  # of another session: it must not keep this one from being kept
+
+
+def find_origin(asked: RequestReceived, look: Lookup) -> SessionOrigin:
+    """Where a request would be placed: its session, or the parent of a new one."""
+    known = recognise_session(asked, look).session
+    if known is not None:
+        return SessionOrigin(known.id)
+    parent = find_parent(asked, look)
+    if parent is None:
+        return SessionOrigin(None)
+    return SessionOrigin(None, parent.session, parent.kinship is Kinship.CONTINUATION)
+
+
+def is_same_client(asked: RequestReceived, turn: Turn) -> bool:
+    """True if a turn came from the same client program."""
+    (_, client, agent, *_), (_, its_client, its_agent, *_) = (
+        each.split(".") for each in (fingerprint(asked), turn.fingerprint)
+    )
+    return client == its_client if client or its_client else agent == its_agent
 
 
 def parents_in(store: Store) -> Mapping[SessionId, Parent]:
@@ -485,12 +504,7 @@ _WAYS = (_by_call, _by_reply, _by_summary, _by_metadata)
 
 def _is_same_client(asked: RequestReceived, page: Page, look: Lookup) -> bool:
     turn = look.turn(page.session, page.turn)
-    if turn is None:
-        return False
-    (_, client, agent, *_), (_, its_client, its_agent, *_) = (
-        each.split(".") for each in (fingerprint(asked), turn.fingerprint)
-    )
-    return client == its_client if client or its_client else agent == its_agent
+    return turn is not None and is_same_client(asked, turn)
 
 
 def _is_model_reply(page: Page, look: Lookup) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import CommitReceipt, Deposit
+from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
 from hotset.nouns.memory import (
     MemoryId,
     MemoryKind,
@@ -104,6 +104,18 @@ class Census:
     """Bytes of content, before compression."""
     stored_bytes: int
     """Bytes of content on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOrigin:
+    """Where a request would be placed."""
+
+    session: SessionId | None
+    """None: it begins a new session."""
+    parent: SessionId | None = None
+    """The session that a new one belongs to."""
+    continues: bool = False
+    """The new session continues its parent; otherwise the parent's agent started it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +385,10 @@ class Store(Protocol):
     def recent_sessions(self) -> Sequence[Session]:
         """The session of the latest turn first, by order, not by clock; sessions without a turn are
         last."""
+        ...
+
+    def origin(self, asked: RequestReceived) -> SessionOrigin:
+        """Where this request would be placed, by what is kept now. Nothing is written."""
         ...
 
     def turns(self, session: SessionId) -> Iterator[Turn]: ...

@@ -17,7 +17,7 @@ from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFa
 from hotset.files.open import open_private, open_regular, refuse_special
 from hotset.files.private_folder import private_folder
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import CommitReceipt, Deposit
+from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
 from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Standing, Uses
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
@@ -37,9 +37,10 @@ from hotset.store.connection import (
     translate_error,
     translate_errors,
 )
+from hotset.store.lineage import find_origin
 from hotset.store.migrations import migrate, refuse_unreadable
 from hotset.store.page_table import ANY_STEP, PageTables, planned_at
-from hotset.store.port import MATCHES, Census, Damage, Row, Where
+from hotset.store.port import MATCHES, Census, Damage, Row, SessionOrigin, Where
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
     DATABASE,
@@ -264,6 +265,11 @@ class SqliteStore:
                 "ORDER BY used.seq DESC, session.seq DESC"
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
+
+    def origin(self, asked: RequestReceived) -> SessionOrigin:
+        with self._reading() as connection, connection:
+            found = find_origin(asked, queries.SqlLookup(connection))
+        return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return self._of_session(TURN, session)

@@ -48,6 +48,7 @@ class LocalProxy:
         self,
         folder: Path,
         *,
+        project: Path | None = None,
         openai_url: str = "http://127.0.0.1:9/v1",
         anthropic_url: str = "http://127.0.0.1:9",
         upstreams: dict[str, str] | None = None,
@@ -65,7 +66,8 @@ class LocalProxy:
         clock: Callable[[], float] = time.time,
         patience: float = PATIENCE,
     ) -> None:
-        """Waits `patience` times as long as usual for its own work; pass 1 to test a deadline."""
+        """`folder` is the project's data folder, and its own without `project`. Waits `patience`
+        times as long as usual for its own work; pass 1 to test a deadline."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
         environ = {
@@ -75,7 +77,7 @@ class LocalProxy:
         }
         config = load(
             data=str(folder),
-            project=str(folder),
+            project=str(project or folder),
             port=0,
             openai_url=openai_url,
             anthropic_url=anthropic_url,
@@ -117,6 +119,11 @@ class LocalProxy:
         self._thread.join()
         if self._failure is not None:
             raise self._failure
+
+    @property
+    def machine(self) -> Machine:
+        """The running machine. It belongs to the proxy's own thread: look, and change nothing."""
+        return self._machine
 
     def wait_until_kept(self) -> None:
         """Return when the immediate work after a reply is done: the turn is on disk, billed and

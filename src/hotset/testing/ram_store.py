@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import CommitReceipt, Deposit
+from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
 from hotset.nouns.link import derive
 from hotset.nouns.memory import (
     MemoryId,
@@ -31,6 +31,7 @@ from hotset.nouns.note import Note, Scope, Space
 from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
+from hotset.store.lineage import find_origin
 from hotset.store.memory_versions import MemoryMerge, refuse_unfit
 from hotset.store.migrations import old_note
 from hotset.store.page_table import read_hidden, read_sent, read_shown
@@ -47,6 +48,7 @@ from hotset.store.port import (
     MemoryRows,
     Row,
     SentRow,
+    SessionOrigin,
     ShownRow,
     Where,
     Writing,
@@ -426,6 +428,10 @@ class RamStore:
         return sorted(
             self._shelves.sessions.values(), key=lambda each: places[each.id], reverse=True
         )
+
+    def origin(self, asked: RequestReceived) -> SessionOrigin:
+        with self._lock:
+            return find_origin(asked, self._shelves)
 
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return iter([turn for turn in self._shelves.turns.values() if turn.session == session])

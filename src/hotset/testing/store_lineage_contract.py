@@ -7,13 +7,21 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from hotset.nouns.deposit import PageAdded
+from hotset.nouns.deposit import PageAdded, RequestReceived
 from hotset.nouns.message import ClientTool, Message, Part, Usage
 from hotset.nouns.page import ROOT, Digest, Kind, Role
 from hotset.nouns.turn import Event, Outcome, Turn, TurnRef
-from hotset.store.port import Store, Where
+from hotset.store.port import SessionOrigin, Store, Where
 from hotset.testing.contract import checks_in, on_fresh
-from hotset.testing.store_talk import StoreTalk, kept, message, only_turn, text_message, turn_of
+from hotset.testing.store_talk import (
+    StoreTalk,
+    kept,
+    message,
+    only_turn,
+    request,
+    text_message,
+    turn_of,
+)
 
 
 @on_fresh
@@ -32,6 +40,24 @@ def check_a_resend_writes_only_its_new_tail(store: Store) -> None:
     assert after.turns == 6, "each request is a turn"
     assert after.sessions == 1, "a conversation fell apart into sessions"
     assert not talk.asks().pages, "the same request again brought new pages"
+
+
+@on_fresh
+def check_an_origin_is_where_a_request_will_be_placed(store: Store) -> None:
+    talk = StoreTalk(store, key="one", traits={"tools": (ClientTool("ls", b'{"name":"ls"}'),)})
+    talk.turn("question", "a" * 200)
+    [session] = store.sessions()
+    before = store.census()
+    again = RequestReceived(request(*talk.history), 2000.0, "agent", "one")
+    assert store.origin(again) == SessionOrigin(session.id), "not the session of its key"
+    quoted = request(text_message(Role.USER, f"Summary: {'a' * 200}"))
+    begun = RequestReceived(quoted, 2000.0, "agent", "two", "client/1")
+    origin = store.origin(begun)
+    assert origin == SessionOrigin(None, session.id, continues=True), "its past is lost"
+    assert store.census() == before, "a look wrote something"
+    kept(store, begun)
+    [linked] = store.events(name="SessionLinked")
+    assert linked.detail["parent"] == origin.parent, "it was placed elsewhere"
 
 
 @on_fresh

@@ -1,20 +1,19 @@
 """The form of a tool result when it is first shown: whole, an excerpt, or a pointer to what the
-window already holds (the same result, or the diff to it)."""
+window already holds (the same result, the diff to it, or the lines that both have)."""
 
 from __future__ import annotations
 
-import difflib
-import json
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
 from hotset.nouns.knobs import Knobs, Limit
-from hotset.nouns.link import Link
-from hotset.nouns.page import Kind, digest
+from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
 from hotset.text.call_shape import lines_named, names_path, path_of, reads_file
 from hotset.window.arguments import arguments, spoken
@@ -31,15 +30,11 @@ from hotset.window.preview import (
     closing,
     preview,
 )
+from hotset.window.repeats import LEAST, RepeatedLines, ShownResults, content_id, pointers
 from hotset.window.step_sizes import WeighedConversation
 
-LEAST = 400
-"""Characters below which a result is never replaced by a pointer, which would hardly be shorter."""
-
-_ID_LENGTH = 12
 _INDEXED = 200_000  # characters searched for names
 _LOOKED_BACK = 12  # pieces: only the latest calls show what is being searched for
-_BEGINS, _BEGINS_SHOWN = 1000, 80  # characters: the beginning that identifies a result
 _NONE: Mapping[int, Shown] = {}
 _SAYING = frozenset({Kind.PROMPT, Kind.RESPONSE})
 
@@ -62,7 +57,7 @@ def rebirths(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> list
             knobs,
             moment,
             lambda place, seen: (
-                place.row is not None and not seen.points_to_visible(place.result, place.row)
+                place.row is not None and not _points_to_visible(place.result, place.row, seen)
             ),
         )
     )
@@ -71,8 +66,12 @@ def rebirths(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> list
 def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str | None:
     """The excerpt of a result outside any conversation of ours; None if it is shown unchanged."""
     result = Result(Piece(Kind.TOOL_RESULT, content, 0, tool=tool), given)
-    sought = SearchTarget(frozenset(names(spoken(given))))
-    form, text = _choose_form(result, _own_limit(result, knobs), sought, ShownResults(), knobs)
+    form, text = _choose_form(
+        result,
+        ShownResults(lambda _: 0),
+        lambda: SearchTarget(frozenset(names(spoken(given)))),
+        knobs,
+    )
     return text if form is Form.EXCERPT else None
 
 
@@ -87,8 +86,8 @@ class LongResult(NamedTuple):
 
     def excerpt(self, knobs: Knobs) -> str:
         """What is shown of it at first; empty if it is shown unchanged."""
-        text = self.result.piece.content.decode("utf-8", "replace")
-        return _excerpt(self.result, text, self.limit, self.sought, knobs)[1]
+        body = _body(self.result, keeps_numbers=False)
+        return _excerpt(self.result, body, self.limit, lambda: self.sought, knobs)[1]
 
 
 def long_results(weighed: WeighedConversation, knobs: Knobs) -> Iterator[LongResult]:
@@ -105,23 +104,24 @@ def _rows(
     wanting: Callable[[ResultPlace, ShownResults], bool],
 ) -> Iterator[Shown]:
     """A row for each result for which `wanting` is true, given the results above it."""
-    seen = ShownResults()
+    seen = ShownResults(partial(_turn, weighed, moment))
     for place in _result_places(weighed):
         moment.check()
         result, row = place.result, place.row
         if wanting(place, seen):
-            limit = seen.limit(result, knobs)
-            sought = (
-                _search_target(weighed, place)
-                if 0 < limit.over < len(result.piece.content)
-                else SearchTarget()
-            )
             spot = Spot(weighed.lines[place.at].chain, place.position)
-            row = _row(
-                spot, result.piece, *_choose_form(result, limit, sought, seen, knobs), moment
-            )
-            yield row
-        seen.note(result, row)
+            form, text = _choose_form(result, seen, partial(_search_target, weighed, place), knobs)
+            made = _row(spot, result.piece, form, text, moment)
+            if row is None or (made.form, made.text) != (row.form, row.text):
+                yield made
+            row = made
+        seen.note(result.call, result.piece.content, row, place.at)
+
+
+def _turn(weighed: WeighedConversation, moment: Moment, at: int) -> int:
+    """The turn whose calls brought the results of this line."""
+    step = weighed.steps[max(0, bisect_right(weighed.steps, at, key=lambda each: each.first) - 1)]
+    return moment.turn_of(weighed.lines[step.first].chain) or step.number
 
 
 def _result_places(weighed: WeighedConversation) -> Iterator[ResultPlace]:
@@ -142,11 +142,6 @@ def _result_places(weighed: WeighedConversation) -> Iterator[ResultPlace]:
             yield ResultPlace(
                 index, position, Result(piece, call.content if call else b""), own.get(position)
             )
-
-
-def content_id(content: bytes) -> str:
-    """The id by which a model requests content; the same on any machine."""
-    return "c" + digest(content)[:_ID_LENGTH]
 
 
 # A NamedTuple, like the next: every plan makes one per result, in a third of a dataclass's time.
@@ -189,52 +184,6 @@ class ResultPlace(NamedTuple):
     row: Shown | None
 
 
-@dataclass(slots=True)
-class ShownResults:
-    """The results already in the window, by content and by call."""
-
-    whole: set[bytes] = field(default_factory=set)
-    """Results shown without omissions."""
-    shortened: set[bytes] = field(default_factory=set)
-    changed: set[bytes] = field(default_factory=set)
-    """Results shown as a diff to an earlier one."""
-    latest: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
-    """The latest result of the same call shown whole, by tool and arguments."""
-    last: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
-    """The latest result of the same call, in any form."""
-
-    def note(self, result: Result, row: Shown | None) -> None:
-        content, call = result.piece.content, result.call
-        if result.arguments:
-            self.last[call] = content
-        if (
-            row is None
-            or row.form is Form.FULL
-            or (row.form is Form.EXCERPT and _is_complete(row, content))
-        ):
-            self.whole.add(content)
-            if result.arguments:
-                self.latest[call] = content
-        elif row.form is Form.EXCERPT:
-            self.shortened.add(content)
-        elif row.form is Form.CHANGE:
-            self.changed.add(content)
-
-    def points_to_visible(self, result: Result, row: Shown) -> bool:
-        """True if what this row points to is still in the window, or if it points to nothing."""
-        if row.form is Form.ECHO:
-            text = _echo(result, self)
-        elif row.form is Form.CHANGE:
-            text = _change(result, result.piece.content.decode("utf-8", "replace"), self)
-        else:
-            return True
-        return text.encode("utf-8", "replace") == row.text
-
-    def limit(self, result: Result, knobs: Knobs) -> Limit:
-        limit = _own_limit(result, knobs)
-        return limit.times(knobs.forms.again) if result.piece.content in self.shortened else limit
-
-
 def _own_limit(result: Result, knobs: Knobs) -> Limit:
     """The limit of a result by what it is."""
     limit = knobs.limit_of(result.kind, result.piece.tool)
@@ -245,54 +194,100 @@ def _own_limit(result: Result, knobs: Knobs) -> Limit:
     return limit
 
 
-def _is_complete(row: Shown, content: bytes) -> bool:
-    """True if only line numbers were removed: one note was added and no line is missing."""
-    return row.text.count(b"\n") == content.count(b"\n") + 1
+def _points_to_visible(result: Result, row: Shown, seen: ShownResults) -> bool:
+    """True if what this row points to is still in the window, or if it points to nothing."""
+    text, call, content = row.text.decode("utf-8", "replace"), result.call, result.piece.content
+    match row.form:
+        case Form.ECHO:
+            return seen.echo(call, content) == text
+        case Form.CHANGE:
+            return seen.difference(call, content) == text
+        case Form.OVERLAP:
+            body = _body(result, keeps_numbers=not text.startswith(_NUMBERS_NOTE))
+            return all(
+                seen.shows(each, body.lines[each.first - 1 - body.shift : each.last - body.shift])
+                for each in pointers(text)
+            )
+    return True
+
+
+class _Body(NamedTuple):
+    """A result's text as it can be shown."""
+
+    note: tuple[str, ...]
+    """What was changed in every line."""
+    text: str
+    shift: int = 0
+    """What is added to a line's place, from 1, to get its number."""
+    plain: UnnumberedText | None = None
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+
+def _body(result: Result, *, keeps_numbers: bool) -> _Body:
+    content = result.piece.content
+    text = content.decode("utf-8", "replace")
+    plain = None if keeps_numbers or _BY_NUMBER.match(content) else strip_numbers(text)
+    if plain is None:
+        return _Body((), _without_colours(text))
+    return _Body((plain.note,), _without_colours(plain.text), plain.shift, plain)
 
 
 def _choose_form(
-    result: Result, limit: Limit, sought: SearchTarget, seen: ShownResults, knobs: Knobs
+    result: Result, seen: ShownResults, sought: Callable[[], SearchTarget], knobs: Knobs
 ) -> tuple[Form, str]:
     """The form of a new result and the text shown; an empty text if the result is shown
     unchanged."""
-    piece = result.piece
+    piece, limit = result.piece, _own_limit(result, knobs)
     if piece.kind is Kind.IMAGE or (len(piece.content) <= LEAST and not 0 < limit.over <= LEAST):
         return Form.FULL, ""
-    text = piece.content.decode("utf-8", "replace")
-    if knobs.echo and len(text) > LEAST:
-        if pointer := _echo(result, seen):
+    repeated = None
+    body = _body(result, keeps_numbers=not limit.over)
+    if knobs.echo and len(piece.content) > LEAST:
+        if pointer := seen.echo(result.call, piece.content):
             return Form.ECHO, pointer
-        if (pointer := _change(result, text, seen)) and len(
-            pointer
-        ) <= knobs.forms.change_share * len(text):
+        pointer = seen.difference(result.call, piece.content)
+        if pointer and len(pointer) <= knobs.forms.change_share * len(body.text):
             return Form.CHANGE, pointer
-    return _excerpt(result, text, limit, sought, knobs) if limit.over else (Form.FULL, "")
+        if runs := seen.runs(body.lines, knobs.forms.repeat):
+            repeated = RepeatedLines(body.lines, runs, body.shift, seen.turn_of)
+    is_over = 0 < limit.over < len(body.text)
+    if is_over and (piece.content in seen.shortened or seen.was_left_out(body.lines)):
+        limit = limit.times(knobs.forms.again)
+    fits = not limit.over or (repeated is not None and repeated.new <= limit.over)
+    form, text = (Form.FULL, "") if fits else _excerpt(result, body, limit, sought, knobs)
+    if repeated and not text:
+        return Form.OVERLAP, repeated.text(body.note, content_id(piece.content))
+    if repeated and (pointed := repeated.excerpt(text, knobs.forms.repeat)) != text:
+        return Form.OVERLAP, pointed
+    return form, text
 
 
 def _excerpt(
-    result: Result, text: str, limit: Limit, sought: SearchTarget, knobs: Knobs
+    result: Result, body: _Body, limit: Limit, sought: Callable[[], SearchTarget], knobs: Knobs
 ) -> tuple[Form, str]:
-    plain = None if _BY_NUMBER.match(result.piece.content) else strip_numbers(text)
-    note = [plain.note] if plain else []
-    text = _without_colours(plain.text if plain else text)
-    piece = result.piece
-    origin = ContentOrigin(
-        result.kind,
-        piece.tool,
-        result.arguments,
-        sought.names,
-        _lines_pointed_to(result, text, plain, sought.lines),
-        plain.shift if plain else 0,
-        sought.task,
-    )
-    made = preview(text, origin, limit.room) if len(text) > limit.over else None
+    piece, text, made = result.piece, body.text, None
+    if len(text) > limit.over:
+        target = sought()
+        origin = ContentOrigin(
+            result.kind,
+            piece.tool,
+            result.arguments,
+            target.names,
+            _lines_pointed_to(result, text, body.plain, target.lines),
+            body.shift,
+            target.task,
+        )
+        made = preview(text, origin, limit.room)
     if made is None:
-        return (Form.EXCERPT, "\n".join([*note, text])) if plain else (Form.FULL, "")
+        return (Form.EXCERPT, "\n".join([*body.note, text])) if body.note else (Form.FULL, "")
     index = _names_left_out(
         text, made, min(knobs.room_for_names, int(knobs.forms.names_share * len(made.text)))
     )
     return Form.EXCERPT, "\n".join(
-        [*note, made.text, *index, closing(made, content_id(piece.content))]
+        [*body.note, made.text, *index, closing(made, content_id(piece.content))]
     )
 
 
@@ -326,48 +321,6 @@ def _names_left_out(text: str, made: Preview, room: int) -> Iterator[str]:
     ranked = sorted((-count / (len(name) + 1), name) for name, count in found.items())
     if listed := words_within((name for _, name in ranked), room):
         yield f"[hotset: left-out names: {' '.join(listed)}]"
-
-
-def _echo(result: Result, seen: ShownResults) -> str:
-    """A pointer to the same result above; empty if there is none.
-
-    A result that changed back must not look unchanged.
-    """
-    content, last = result.piece.content, seen.last.get(result.call)
-    size = f"{len(content):,} characters"
-    again = f'show again: retrieve_context(id="{content_id(content)}")]'
-    if content in seen.whole and last in (None, content):
-        return f"[hotset: unchanged, same as the result above ({size}); {again}"
-    if content in seen.whole:
-        return (
-            "[hotset: changed since the last call; same as the earlier result "
-            f"above that starts with {json.dumps(_beginning(content), ensure_ascii=False)} "
-            f"({size}); {again}"
-        )
-    if content == last and content in seen.changed:
-        return f"[hotset: unchanged since the last call, whose diff is above ({size}); {again}"
-    return ""
-
-
-def _beginning(content: bytes) -> str:
-    lines = (line.strip() for line in content[:_BEGINS].decode("utf-8", "replace").splitlines())
-    return next((line for line in lines if line), "")[:_BEGINS_SHOWN]
-
-
-def _change(result: Result, text: str, seen: ShownResults) -> str:
-    """The diff to the latest whole result of the same call; empty if there is nothing to
-    compare."""
-    before = seen.latest.get(result.call)
-    difference = changes(before.decode("utf-8", "replace"), text) if before is not None else ""
-    if not difference:
-        return ""
-    compared = "result"
-    if seen.last.get(result.call) != before:  # later results are shown as diffs only
-        compared = "last whole result"
-    return (
-        f"[hotset: diff to this call's {compared} above (- old, + new); show "
-        f'all: retrieve_context(id="{content_id(result.piece.content)}")]\n{difference}'
-    )
 
 
 def _row(spot: Spot, piece: Piece, form: Form, text: str, moment: Moment) -> Shown:
@@ -444,73 +397,7 @@ def _words_of(piece: Piece) -> str:
     )
 
 
-_MOST_COMPARED = 400_000  # characters
-# lines between the first and the last difference; with more, it is another text, not a version
-_MOST_CHANGED = 600
-_DIFF_CONTEXT = 2
-_ANY_NUMBER = re.compile(r"^\s*\d+(?:→|\t| {2}|:|\|)")
-
-
-def changes(before: str, text: str) -> str:
-    """A unified diff; empty if the texts are equal, too long, or too different.
-
-    Line numbers that a tool printed are not compared: one insertion would change every line after
-    it.
-    """
-    if len(before) > _MOST_COMPARED or len(text) > _MOST_COMPARED:
-        return ""
-    return "\n".join(_difference(before.splitlines(), text.splitlines()))
-
-
-def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    bare_old, bare_new = (
-        [_strip_number(line) for line in old],
-        [_strip_number(line) for line in new],
-    )
-    start = _common_lines(bare_old, bare_new)
-    end = _common_lines(bare_old[start:][::-1], bare_new[start:][::-1])
-    old_end, new_end = len(old) - end, len(new) - end
-    if max(old_end, new_end) - start > _MOST_CHANGED or old_end == start == new_end:
-        return
-    matcher = difflib.SequenceMatcher(
-        None, bare_old[start:old_end], bare_new[start:new_end], autojunk=False
-    )
-    yield from _prefix_lines(new[max(0, start - _DIFF_CONTEXT) : start], " ")
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "equal":
-            yield from _render_unchanged(new, start + c, start + d)
-        else:
-            yield from _prefix_lines(old[start + a : start + b], "-")
-            yield from _prefix_lines(new[start + c : start + d], "+")
-    yield from _prefix_lines(new[new_end : new_end + _DIFF_CONTEXT], " ")
-
-
-def _common_lines(old: Sequence[str], new: Sequence[str]) -> int:
-    """Number of equal lines at the beginning."""
-    return next(
-        (index for index, (a, b) in enumerate(zip(old, new, strict=False)) if a != b),
-        min(len(old), len(new)),
-    )
-
-
-def _render_unchanged(new: Sequence[str], first: int, last: int) -> Iterator[str]:
-    if last - first <= 2 * _DIFF_CONTEXT + 1:
-        yield from _prefix_lines(new[first:last], " ")
-        return
-    yield from _prefix_lines(new[first : first + _DIFF_CONTEXT], " ")
-    yield f"… lines {first + _DIFF_CONTEXT + 1}-{last - _DIFF_CONTEXT}: unchanged …"
-    yield from _prefix_lines(new[last - _DIFF_CONTEXT : last], " ")
-
-
-def _prefix_lines(lines: Sequence[str], mark: str) -> Iterator[str]:
-    for line in lines:
-        yield mark + line
-
-
-def _strip_number(line: str) -> str:
-    return _ANY_NUMBER.sub("", line)
-
-
+_NUMBERS_NOTE = "[hotset: lines "
 _FEWEST_NUMBERED = 5  # lines: with fewer, the note costs what it saves
 _MOST_UNNUMBERED = 12
 """Lines without a number, such as a client's reminder; with more of them it is not a file
@@ -531,7 +418,7 @@ class UnnumberedText:
 
     @property
     def note(self) -> str:
-        return f"[hotset: lines {self.first}-{self.last}, shown without their numbers]"
+        return f"{_NUMBERS_NOTE}{self.first}-{self.last}, shown without their numbers]"
 
 
 def strip_numbers(text: str) -> UnnumberedText | None:
@@ -640,38 +527,3 @@ def _line_numbers(passage: str, mention: re.Pattern[str]) -> Iterator[int]:
     for found in mention.finditer(passage):
         if found["line"]:
             yield int(found["line"])
-
-
-_POINTED = (Form.ECHO, Form.CHANGE)
-
-
-@dataclass(frozen=True, slots=True)
-class Repeats:
-    """Counts of repeated results among those shown for the first time."""
-
-    all: int = 0
-    """Results that repeat an earlier one, exactly or as a newer version of one still in the
-    window."""
-    pointed: int = 0
-    """Of these, the ones shown as a pointer or as a diff."""
-
-
-NO_REPEATS = Repeats()
-
-
-def repeats(links: Sequence[Link], fresh: Iterable[Shown]) -> Repeats:
-    """Counts the repeats among the results that are new in a plan."""
-    born = {row.spot: row.form for row in fresh if row.cause is Cause.BIRTH}
-    if not born:
-        return NO_REPEATS
-    pointed = sum(form in _POINTED for form in born.values())
-    again = 0
-    had: set[bytes] = set()
-    for link in links:
-        for position, part in enumerate(link.message.parts):
-            if not part.call or part.kind.family is Kind.TOOL_CALL or len(part.content) <= LEAST:
-                continue
-            form = born.get(Spot(link.chain, position))
-            again += form is not None and form not in _POINTED and part.content in had
-            had.add(part.content)
-    return Repeats(pointed + again, pointed)

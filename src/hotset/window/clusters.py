@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from hotset.nouns.page import Role
 from hotset.nouns.window import Line
 from hotset.window.step_sizes import Step
 from hotset.window.work.worklog import finished_work
@@ -35,17 +36,23 @@ def topic_clusters(steps: Sequence[Step], names_in: Names) -> list[Cluster]:
 
 
 def finished_clusters(lines: Sequence[Line], steps: Sequence[Step]) -> list[Cluster]:
-    """The steps of each piece of finished work."""
+    """The steps of each piece of finished work. Only the lines from the prompt before these steps
+    on are read."""
+    if not steps:
+        return []
+    begin = steps[0].first
+    while begin and lines[begin - 1].role is Role.USER and not lines[begin - 1].answers:
+        begin -= 1
     found: list[Cluster] = []
     at = 0
-    for first, end in finished_work(lines):
-        while at < len(steps) and steps[at].first < first:
+    for first, end in finished_work(lines[begin:]):
+        while at < len(steps) and steps[at].first < begin + first:
             at += 1
-        begin = at
-        while at < len(steps) and steps[at].last < end:
+        piece = at
+        while at < len(steps) and steps[at].last < begin + end:
             at += 1
-        if at > begin:
-            found.append(tuple(steps[begin:at]))
+        if at > piece:
+            found.append(tuple(steps[piece:at]))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hotset.nouns.knobs import Knobs, PolicyName
 from hotset.nouns.page import Kind
-from hotset.nouns.window import Cause
+from hotset.nouns.window import Cause, Shown
 from hotset.window.arguments import spoken
 from hotset.window.birth import rebirths
 from hotset.window.clusters import Cluster, finished_clusters, topic_clusters
@@ -31,26 +31,42 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
     if not resident or not (overflow or crowded or knobs.early):
         return Departure()
     may = [step for step in resident if _may_leave(weighed, step, knobs, moment)]
-    if not (overflow or crowded or _pays(weighed, may, knobs, moment)):  # not even all of them pay
-        return Departure()
+    least = knobs.finished * knobs.regret
+    if not (overflow or crowded or _pays(weighed, may, least, knobs, moment)):
+        return Departure()  # not even all of them pay, were their work finished
     goal = _goal(weighed, resident, knobs, moment)
-    ranked = _instructions_last(_rank_clusters(weighed, may, knobs, moment), goal.instructed)
-    leaving = _leaving(weighed, ranked, goal)
-    if not (overflow or crowded or _pays(weighed, leaving, knobs, moment)):
+    pieces = finished_clusters(weighed.lines, may)
+    ranked = _rank_clusters(weighed, may, pieces, knobs, moment)
+    leaving = _leaving(weighed, _instructions_last(ranked, goal.instructed), goal)
+    finished = frozenset(step.number for piece in pieces for step in piece)
+    regret = _regret(leaving, finished, knobs)
+    if not (overflow or crowded or _pays(weighed, leaving, regret, knobs, moment)):
         return Departure()
     early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
     cause = Cause.OVERFLOW if overflow else early
-    departure = leave(weighed, leaving, knobs, moment, cause)
+    departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
     if 0 < len(leaving) < len(may):  # a kind's share is net of the logs that stay
         logged = sum(row.tokens for row in departure.rows) / len(leaving)
-        leaving = _leaving(weighed, ranked, goal, logged)
-        departure = leave(weighed, leaving, knobs, moment, cause)
-    anew = rebirths(weighed.after(departure.rows), knobs, moment)
-    departure.rows += (replace(row, cause=departure.cause) for row in anew if departure.cause)
+        leaving = _leaving(weighed, _instructions_last(ranked, goal.instructed), goal, logged)
+        departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
+    departure.rows += _shown_anew(departure, weighed, knobs, moment)
     fold(departure, weighed, knobs, moment)
     if overflow:
         squeeze(departure, weighed, knobs, moment)
+        # What it replaced by a reference may have been pointed to.
+        while anew := _shown_anew(departure, weighed, knobs, moment):
+            departure.rows += anew
+            squeeze(departure, weighed, knobs, moment)
     return departure
+
+
+def _shown_anew(
+    departure: Departure, weighed: WeighedConversation, knobs: Knobs, moment: Moment
+) -> list[Shown]:
+    """Rows for results that pointed to what leaves."""
+    cause = departure.cause
+    anew = rebirths(weighed.after(departure.rows), knobs, moment) if cause else []
+    return [replace(row, cause=cause or row.cause) for row in anew]
 
 
 def _may_leave(weighed: WeighedConversation, step: Step, knobs: Knobs, moment: Moment) -> bool:
@@ -118,7 +134,11 @@ def _leaving(
 
 
 def _rank_clusters(
-    weighed: WeighedConversation, may: Sequence[Step], knobs: Knobs, moment: Moment
+    weighed: WeighedConversation,
+    may: Sequence[Step],
+    pieces: Sequence[Cluster],
+    knobs: Knobs,
+    moment: Moment,
 ) -> Sequence[Cluster]:
     """The steps in the order in which they leave, grouped by what leaves together. Steps with pages
     of a spared kind are last, unless their work is finished; among equal scores the oldest is
@@ -131,7 +151,7 @@ def _rank_clusters(
         spared = {step for step in may if not knobs.spared.isdisjoint(_kinds(weighed, (step,)))}
         clusters = topic_clusters([step for step in may if step not in spared], names.inside)
     elif knobs.policy == "task":
-        clusters = finished_clusters(weighed.lines, may)
+        clusters = pieces
     together = {step.number for cluster in clusters for step in cluster}
     single = [(step,) for step in may if step.number not in together]
     facts = _facts_of_clusters(weighed, names, knobs.forms.latest)
@@ -213,8 +233,18 @@ def _facts_of_clusters(
     return facts
 
 
+def _regret(leaving: Sequence[Step], finished: frozenset[int], knobs: Knobs) -> float:
+    """The retrievals that a batch is expected to cause."""
+    done = sum(step.number in finished for step in leaving) / max(1, len(leaving))
+    return knobs.regret * (1 - done * (1 - knobs.finished))
+
+
 def _pays(
-    weighed: WeighedConversation, leaving: Sequence[Step], knobs: Knobs, moment: Moment
+    weighed: WeighedConversation,
+    leaving: Sequence[Step],
+    retrievals: float,
+    knobs: Knobs,
+    moment: Moment,
 ) -> bool:
     """True if letting these steps leave costs less than continuing to read them, and now is the
     time.
@@ -231,7 +261,7 @@ def _pays(
         return False
     cached = -1 if weighed.lost else weighed.sent
     behind = weighed.sums[cached + 1] - weighed.sums[min(leaving[0].first, cached + 1)] - left
-    regret = knobs.regret * moment.retrieval(moment.fixed + weighed.total - evicted)
+    regret = retrievals * moment.retrieval(moment.fixed + weighed.total - evicted)
     batch = (price.write - price.read) * max(0, behind) + price.write * log + regret
     calls = len(weighed.steps)
     saved = min(calls, knobs.patience) * price.read * evicted

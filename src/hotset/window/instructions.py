@@ -23,7 +23,10 @@ def instructs(tool: str, arguments: bytes, files: tuple[str, ...]) -> bool:
 
 def _named_file(tool: str, arguments: bytes, files: tuple[str, ...]) -> bytes:
     """The file of instructions that a call reads, as it is named; empty if it reads none."""
-    found = _pattern(files).search(arguments, 0, _FRONT) if files else None
+    front = arguments[:_FRONT]
+    if not any(part in front for part in _parts(files)):  # a tenth of the time of the pattern
+        return b""
+    found = _pattern(files).search(front)
     if found is None:
         return b""
     reads = reads_file(tool, arguments) if path_of(arguments) else _PRINTS.search(arguments)
@@ -64,6 +67,12 @@ def _read_in(
                 and (file := _named_file(piece.tool, piece.content, files))
             ):
                 yield file
+
+
+@lru_cache(8)
+def _parts(files: tuple[str, ...]) -> tuple[bytes, ...]:
+    """The longest part of each name that is the same in all files it stands for."""
+    return tuple({max(file.encode().split(b"*"), key=len) for file in files})
 
 
 @lru_cache(8)

@@ -11,19 +11,23 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, groupby
+from typing import NamedTuple
 
+from hotset.files.lru import Lru
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
-from hotset.nouns.window import WHOLE, Cause, Form, Line, Shown, Spot, Stub
+from hotset.nouns.window import WHOLE, Cause, Form, Line, Piece, Shown, Spot, Stub
 from hotset.text.call_shape import names_path
 from hotset.text.clip import clip
 from hotset.window.arguments import ArgumentUse, arguments, spoken
 from hotset.window.moment import Moment, no_bound
-from hotset.window.names import coined_names, distinct_names, words_within
+from hotset.window.names import count_names, distinct_names, words_within
 from hotset.window.preview.opaque import is_opaque
 from hotset.window.preview.trouble import alarms, is_trouble
 from hotset.window.step_sizes import Step, WeighedConversation
 from hotset.window.summary import headline, summaries_within
+from hotset.window.work.worklog import read_work, work_lines
 
 _CHARS_PER_TOKEN = 4
 
@@ -43,15 +47,19 @@ def leave(
     knobs: Knobs,
     moment: Moment,
     cause: Cause,
+    *,
+    finished: Container[int] = (),
 ) -> Departure:
-    """The departure of these steps, given in conversation order."""
+    """The departure of these steps, given in conversation order; `finished` are the numbers of
+    those whose work is done."""
     departure = Departure(cause)
     for run in _runs(leaving):
         if run[0].sticky:
             for spot, tokens in weighed.stubbable(run[0]):
                 _stub_page(departure, _Page.of(weighed, run[0], spot, tokens), knobs, moment)
         else:
-            _collapse(departure, weighed, run, knobs, moment)
+            for done, some in groupby(run, lambda step: step.number in finished):
+                _collapse(departure, weighed, list(some), knobs, moment, done=done)
     return departure
 
 
@@ -86,7 +94,7 @@ def _departed_steps(weighed: WeighedConversation) -> tuple[list[list[Step]], lis
     part."""
     runs: list[list[Step]] = []
     partly: list[Step] = []
-    for step in weighed.steps:
+    for step in weighed.steps if weighed.departed else ():
         gone = [row for line in weighed.inside(step) if (row := weighed.gone(line)) is not None]
         if not gone:
             continue
@@ -225,12 +233,27 @@ def _runs(leaving: Sequence[Step]) -> Iterator[list[Step]]:
         yield run
 
 
+def read_ahead(contents: Iterable[bytes]) -> None:
+    """Count the names of new pages now, so that the plan with which they leave need not: half of
+    what an eviction computes."""
+    for content in contents:
+        count_names(_read(content))
+        _skim(_read(content))
+
+
+def _read(content: bytes) -> str:
+    """As much of a page as an eviction reads."""
+    return content[:_PAGE_READ].decode("utf-8", "replace")
+
+
 def _collapse(
     departure: Departure,
     weighed: WeighedConversation,
     run: Sequence[Step],
     knobs: Knobs,
     moment: Moment,
+    *,
+    done: bool = False,
 ) -> None:
     assert departure.cause is not None
     first, last = run[0], run[-1]
@@ -248,7 +271,9 @@ def _collapse(
         int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
     )
     numbered = ((_turn(weighed, step, moment), weighed.inside(step)) for step in run)
-    log = log_entries(numbered, knobs, moment.check)
+    log = log_entries(numbered, knobs.for_finished if done else knobs, moment.check)
+    if done and not summary:
+        log = chain(work_lines(read_work(lines)), log)
     for stub_text in (stretch_text(stub, log, summary), reference(stub)):
         text = stub_text.encode("utf-8", "replace")
         tokens = moment.count(text) + lines[0].extra
@@ -428,7 +453,7 @@ def fold_log(text: str, share: float) -> str:
     head, _, log = text.partition("\n")
     if log.startswith((_NAMED, _NAMED_BEFORE)):
         return head
-    kept = words_within(_by_count(Counter(coined_names(log))), int(share * len(log)))
+    kept = words_within(_by_count(count_names(log)), int(share * len(log)))
     return f"{head}\n{_NAMED} {' '.join(kept)}" if kept else head
 
 
@@ -450,7 +475,7 @@ def log_entries(
     for number, lines in steps:
         check()
         text = "\n".join(_entry(number, lines, knobs, seen))
-        seen.update(coined_names(text))
+        seen.update(count_names(text))
         yield text
 
 
@@ -472,14 +497,41 @@ def _entry(number: int, lines: Sequence[Line], knobs: Knobs, seen: set[str]) -> 
         if part
     )
     for piece in calls:
-        for argument in arguments(piece.content):
-            yield from _argument_lines(
-                argument.text.strip(), _room(argument.use, knobs), knobs.forms, seen
-            )
+        yield from _call_lines(piece, knobs, seen)
     files = {piece.call for piece in calls if names_path(piece.content)}
     for line in lines:
         if line.answers:
             yield from _results(line, knobs, files, seen)
+
+
+_OBVIOUS = frozenset(
+    {
+        *("command", "cmd", "script", "code", "input", "query", "pattern", "url", "prompt"),
+        *("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path"),
+        *("content", "status", "step", "text", "description"),
+    }
+)
+"""Names of arguments that their values tell."""
+_KEYED = 24  # characters of an argument that stands behind its name: longer ones are copied whole
+
+
+def _call_lines(call: Piece, knobs: Knobs, seen: set[str]) -> Iterator[str]:
+    """A call's arguments; short ones that say nothing by themselves share a line, each with its
+    name."""
+    named: list[str] = []
+    for place, argument in enumerate(arguments(call.content)):
+        text = argument.text.strip()
+        is_obvious = argument.name.lower() in _OBVIOUS and not place
+        is_short = len(text) <= _KEYED and "\n" not in text
+        if argument.use is ArgumentUse.GIVEN and argument.name and is_short and not is_obvious:
+            named += [f"{argument.name}={text}"] if text else []
+            continue
+        if named:
+            yield " ".join(named)
+            named = []
+        yield from _argument_lines(text, _room(argument.use, knobs), knobs.forms, seen)
+    if named:
+        yield " ".join(named)
 
 
 def _room(use: ArgumentUse, knobs: Knobs) -> int:
@@ -500,7 +552,7 @@ def _argument_lines(leaf: str, room: int, forms: FormKnobs, seen: set[str]) -> I
     head = _beginning(leaf, room // 2)
     yield f"{head} …"
     yield from _tasks(leaf[len(head) :], forms, seen)
-    rest = Counter(name for name in coined_names(leaf[len(head) :]) if name not in seen)
+    rest = _unseen(leaf[len(head) :], seen)
     if mentioned := words_within(distinct_names(rest, head), room // 2):
         seen.update(mentioned)
         yield f"… {' '.join(mentioned)}"
@@ -528,36 +580,48 @@ def _results(line: Line, knobs: Knobs, files: Container[str], seen: set[str]) ->
         if piece.kind is Kind.IMAGE:
             yield "-> image"
         elif piece.is_result:
-            text = piece.content[:_PAGE_READ].decode("utf-8", "replace")
-            if went := _error(text):
-                yield f"-> {clip(went, knobs.entry)}"
+            text = _read(piece.content)
+            skimmed = _skim(text)
+            if skimmed.error:
+                yield f"-> {clip(skimmed.error, knobs.entry)}"
             yield from _tasks(text, knobs.forms, seen)
             read = piece.kind is Kind.FILE and piece.call in files
             room = max(knobs.mentions, knobs.room_for_read) if read else knobs.mentions
-            if found := _new_names(text, room, seen):
+            if not room or skimmed.is_opaque:
+                continue
+            if found := words_within(_by_count(distinct_names(_unseen(text, seen), "")), room):
                 seen.update(found)
                 yield f"-> {' '.join(found)}"
 
 
-def _new_names(text: str, room: int, seen: set[str]) -> list[str]:
-    """The most frequent names of a result that are not yet in the log."""
-    if not room or is_opaque(text.split("\n")):
-        return []
-    return words_within(
-        _by_count(
-            distinct_names(Counter(name for name in coined_names(text) if name not in seen), "")
-        ),
-        room,
-    )
+def _unseen(text: str, seen: Container[str]) -> dict[str, int]:
+    return {name: count for name, count in count_names(text).items() if name not in seen}
 
 
-def _error(text: str) -> str:
-    """The first line that reports a failure."""
+class _Skimmed(NamedTuple):
+    error: str
+    """The first line of a result that reports a failure."""
+    is_opaque: bool
+
+
+_skimmed: Lru[tuple[int, int], _Skimmed] = Lru(weight=2 << 20)
+
+
+def _skim(text: str) -> _Skimmed:
+    key = hash(text), len(text)
+    if (known := _skimmed.get(key)) is None:
+        known = _skim_anew(text)
+        _skimmed.put(key, known, 200 + len(known.error))
+    return known
+
+
+def _skim_anew(text: str) -> _Skimmed:
     lines = text.splitlines()
     found = (
         lines[at] for at in alarms(lines) if is_trouble(_FILE.sub(" ", lines[at][:_LOOKED_AT]))
     )
-    return next((" ".join(line.split()) for line in found), "")
+    error = next((" ".join(line.split()) for line in found), "")
+    return _Skimmed(error, is_opaque(text.split("\n")))
 
 
 def _commonest(
@@ -573,9 +637,9 @@ def _commonest(
             if piece.kind in (Kind.IMAGE, Kind.THINKING):
                 continue
             if piece.kind.family is Kind.TOOL_CALL:
-                called.update(coined_names(spoken(piece.content)))
+                called.update(count_names(spoken(piece.content)))
             else:
-                found.update(coined_names(piece.content[:_PAGE_READ].decode("utf-8", "replace")))
+                found.update(count_names(_read(piece.content)))
     for name, count in called.items():
         found[name] += _CALLED_WEIGHS * count
     counts: Counter[str] = Counter()

@@ -15,6 +15,7 @@ _STYLES = (
     re.compile(r" {0,8}L?(\d{1,7}):"),
     re.compile(r" {0,8}(\d{1,7}) ?[|│]"),
 )
+_ANY = re.compile(r" {0,8}(?:\d{1,7}(?:[\t→:]| ?[|│])|L\d{1,7}:)")  # one of the styles
 _SAMPLE = 60  # lines examined for the style
 _SHARE = 0.8  # of them must match: a heading above and a remark below have no number
 _ONE_COUNT = 0.95  # of the numbers must belong to one count, or they count several things
@@ -67,14 +68,13 @@ def own_numbers(lines: Sequence[str]) -> Numbering | None:
     """The numbering of a text whose lines mostly carry consecutive numbers; None for other
     texts."""
     head = list(_sample(lines))
+    fewest = max(2, _SHARE * len(head) - 2)
+    if sum(1 for line in head if _ANY.match(line)) < fewest:  # true of most texts
+        return None
     for style in _STYLES:
         found = [int(match[1]) for match in map(style.match, head) if match]
         steps = sum(after == before + 1 for before, after in pairwise(found))
-        if (
-            len(found) >= 2
-            and len(found) >= _SHARE * len(head) - 2
-            and steps >= _SHARE * (len(found) - 1)
-        ):
+        if len(found) >= fewest and steps >= _SHARE * (len(found) - 1):
             return Numbering(lines, style)
     return None
 
@@ -82,11 +82,7 @@ def own_numbers(lines: Sequence[str]) -> Numbering | None:
 def _sample(lines: Sequence[str]) -> Iterator[str]:
     """The first lines with text, from the first that may carry a number."""
     first = next(
-        (
-            at
-            for at, line in enumerate(lines[:_LEAD])
-            if any(style.match(line) for style in _STYLES)
-        ),
+        (at for at, line in enumerate(lines[:_LEAD]) if _ANY.match(line)),
         0,
     )
     return (line for line in lines[first : first + _SAMPLE] if line.strip())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+
+from hotset.files.lru import Lru
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.]|(?<=.)[A-Z]")
@@ -41,6 +44,12 @@ _VARIES = re.compile(
 )
 _MANY = 8  # names that differ only by a number: one represents them all
 _OFTEN = 4  # times the median count of the names that are alike
+_PATH_SIGNS = frozenset("/.~@$%+([)]")
+_DIGIT = re.compile(r"\d")
+_SHORT = 400  # characters: counting the names of so few takes no longer than a look-up
+_counted: Lru[tuple[int, int], Mapping[str, int]] = Lru(weight=40_000)
+"""The names of texts, without the texts: an eviction counts those of each page for its topics and
+for its log. Some 6 MB."""
 
 
 def names(text: str) -> Iterator[str]:
@@ -87,6 +96,18 @@ def coined_names(text: str) -> Iterator[str]:
             yield name
 
 
+def count_names(text: str) -> Mapping[str, int]:
+    """The coined names of a text with their counts, in text order."""
+    if len(text) <= _SHORT:
+        return Counter(coined_names(text))
+    key = hash(text), len(text)  # 64 bits, seeded for each process
+    found = _counted.get(key)
+    if found is None:
+        found = Counter(coined_names(text))
+        _counted.put(key, found, 1 + len(found))
+    return found
+
+
 def distinct_names(counts: Mapping[str, int], shown: str) -> dict[str, int]:
     """Names that are not shown, with their counts.
 
@@ -95,7 +116,8 @@ def distinct_names(counts: Mapping[str, int], shown: str) -> dict[str, int]:
     """
     kinds: dict[str, list[str]] = {}
     for name in counts:
-        kinds.setdefault(name if name[0] == "#" else _VARIES.sub("#", name), []).append(name)
+        varies = name[0] != "#" and _DIGIT.search(name) is not None
+        kinds.setdefault(_VARIES.sub("#", name) if varies else name, []).append(name)
     seen = {"#", "#.#", *(_VARIES.sub("#", name) for name in names(shown))}
     listed: dict[str, int] = {}
     for kind, alike in kinds.items():
@@ -165,7 +187,7 @@ def _whole_name(match: re.Match[str]) -> str:
 
 def _is_path_sign(char: str) -> bool:
     """True for characters that paths have and names do not."""
-    return char in "/.~@$%+([)]" or (not char.isascii() and char.isalnum())
+    return char in _PATH_SIGNS or (not char.isascii() and char.isalnum())
 
 
 def _continues(text: str, at: int) -> bool:

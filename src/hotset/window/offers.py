@@ -59,6 +59,7 @@ def choose_texts(
     headed = sum(count(heading.encode()) for heading in headings)
     share = int(free * prefetch.share) - headed
     rules = {
+        OfferKind.REFERENCE: _Rule(0.0, 1, free, "references"),
         OfferKind.REMINDER: _Rule(0.0, 1, free, "reminders"),
         OfferKind.EXCERPT: _Rule(prefetch.excerpt, prefetch.excerpts, share, "prefetch"),
         OfferKind.HINT: _Rule(prefetch.hint, prefetch.hints, share, "prefetch"),

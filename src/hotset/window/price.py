@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from hotset.nouns.message import Usage
 from hotset.nouns.price import Price, Prices
@@ -86,8 +87,13 @@ def _spellings(model: str, upstream: str) -> tuple[str, ...]:
     return f"{upstream}/{name}", name, bare
 
 
+@lru_cache(512)
+def _lead(pattern: str) -> str:
+    return _WILD.split(pattern, maxsplit=1)[0]
+
+
 def _matches(pattern: str, names: tuple[str, ...]) -> bool:
     # The literal beginning rules out nearly every pattern: compiling each would take the first call
     # 30 ms.
-    lead = _WILD.split(pattern, maxsplit=1)[0]
+    lead = _lead(pattern)
     return any(name.startswith(lead) and fnmatchcase(name, pattern) for name in names)

@@ -16,7 +16,6 @@ import msgspec
 
 from hotset.errors import Malformed
 from hotset.nouns.message import ClientTool, ToolSpec
-from hotset.nouns.page import Kind
 from hotset.nouns.retrieval import (
     END,
     MAX_TOKENS,
@@ -39,6 +38,8 @@ from hotset.nouns.tool import FIND_TOOLS
 from hotset.window.pieces import typed_pieces
 
 RETRIEVE, SEARCH, RANGE = "retrieve_context", "search_history", "get_turn_range"
+FILTERS = " only:"
+"""In the description of a search, what begins its filters."""
 
 DESCRIPTIONS = {
     RETRIEVE: (
@@ -53,6 +54,7 @@ DESCRIPTIONS = {
             "Search everything said, read and returned earlier, also what left this conversation. "
             "Gives excerpts and ids."
         ),
+        "Find earlier work. session: this, all.",
     ),
     RANGE: ("Whole messages of turns first to last.",),
     FIND_TOOLS: (
@@ -97,10 +99,7 @@ NUMBER = {"type": "integer"}
 SPECS = (
     spec(
         RETRIEVE,
-        (
-            "Bring back what left this conversation or was shortened, by ids or a question; "
-            "lines, symbol and regex narrow it."
-        ),
+        "Bring back what left this conversation or was shortened, by ids or a question.",
         [],
         id=TEXT,
         question=TEXT,
@@ -109,7 +108,13 @@ SPECS = (
         regex=TEXT,
         max_tokens=NUMBER,
     ),
-    spec(SEARCH, "Find earlier work. session: this, all.", [], query=TEXT, session=TEXT),
+    spec(
+        SEARCH,
+        f"Find earlier work.{FILTERS} type=file,prompt turns=3-9 since=2d session=all",
+        [],
+        query=TEXT,
+        only=TEXT,
+    ),
     spec(RANGE, "Whole turns.", [], first=NUMBER, last=NUMBER),
 )
 """In the order in which they are offered."""
@@ -141,9 +146,10 @@ def descriptions(spec: ToolSpec) -> tuple[str, ...]:
 
 
 def _signs(spec: ToolSpec) -> list[bytes]:
-    """The beginnings of its descriptions; over MCP, "this conversation" is "a conversation"."""
+    """The beginnings of its descriptions; over MCP, "this conversation" is "a conversation", and
+    filters are arguments of their own."""
     return [
-        each.partition(" this conversation")[0][:_SIGN_LENGTH].encode()
+        each.partition(" this conversation")[0].partition(FILTERS)[0][:_SIGN_LENGTH].encode()
         for each in descriptions(spec)
     ]
 
@@ -327,41 +333,16 @@ def _search(fields: Fields) -> Search:
     query = fields.text("query", "q", "question", "topic", "text")[:_MOST_WORDS]
     if not re.search(r"\w", query):
         raise Malformed(f"{SEARCH}: query needs a word; {_EXAMPLES[SEARCH]}")
-    session = fields.text("session", "session_id", "scope")[:_MOST_ID]
-    kind = _kind(fields.text("type", "content_type", "kind"))
-    return Search(query, kind, _SESSIONS.get(session.lower(), session), fields.max_tokens())
+    session = parse_session(fields.text("session", "session_id", "scope"))
+    return Search(query, session, fields.max_tokens())
+
+
+def parse_session(typed: str) -> str:
+    """What `Search.session` says for a session as a model names it."""
+    return _SESSIONS.get(typed.lower(), typed[:_MOST_ID])
 
 
 _SESSIONS = {"this": "", "current": "", "all": "all", "any": "all", "*": "all", "project": "all"}
-
-_KIND_NAMES = {
-    "user": Kind.PROMPT,
-    "user_prompt": Kind.PROMPT,
-    "user_message": Kind.PROMPT,
-    "assistant": Kind.RESPONSE,
-    "agent_response": Kind.RESPONSE,
-    "tool": Kind.TOOL_RESULT,
-    "result": Kind.TOOL_RESULT,
-    "call": Kind.TOOL_CALL,
-    "code_file": Kind.FILE,
-    "code": Kind.FILE,
-    "test": Kind.TEST_RESULT,
-    "web": Kind.WEB_FETCH,
-}
-
-
-_KINDS = frozenset(str(kind) for kind in Kind)
-
-
-def _kind(typed: str) -> Kind | None:
-    name = re.sub(r"[\s-]+", "_", typed.lower())
-    if name in ("", "any", "all"):
-        return None
-    if name in _KIND_NAMES:
-        return _KIND_NAMES[name]
-    if name not in _KINDS:
-        raise Malformed(f"{SEARCH}: no type {typed[:40]!r}; types: {', '.join(Kind)}")
-    return Kind(name)
 
 
 def _range(fields: Fields) -> Range:
@@ -374,7 +355,9 @@ def _range(fields: Fields) -> Range:
         raise Malformed(f"{RANGE}: give turns; {_EXAMPLES[RANGE]}")
     first = max(1, first if first is not None else last or 1)
     last = max(1, last if last is not None else first)
-    return Range(min(first, last), max(first, last), fields.max_tokens())
+    session = fields.text("session", "session_id")[:_MOST_ID]
+    session = "" if session in ("this", "current") else session
+    return Range(min(first, last), max(first, last), fields.max_tokens(), session)
 
 
 _SEVERAL = re.compile(

@@ -40,6 +40,8 @@ class WeighedConversation:
     """Index of the last line of the latest request; -1 if there was none."""
     lost: Cause | None = None
     """Why the provider's cache holds nothing of it any more; None if it does."""
+    departed: frozenset[Chain] = frozenset()
+    """The messages that left."""
 
     @property
     def total(self) -> int:
@@ -54,12 +56,11 @@ class WeighedConversation:
 
     def gone(self, line: Line) -> Shown | None:
         """The row that replaces a message which left."""
-        own = self.rows.get(line.chain)
-        return own.get(WHOLE) if own else None
+        return self.rows[line.chain][WHOLE] if line.chain in self.departed else None
 
     def is_resident(self, step: Step) -> bool:
         """True if something in the step has not left and could."""
-        if all(self.gone(line) is not None for line in self.inside(step)):
+        if self.departed and all(line.chain in self.departed for line in self.inside(step)):
             return False
         return not step.sticky or any(True for _ in self.stubbable(step))
 
@@ -95,7 +96,8 @@ class WeighedConversation:
             _weight(line, together, whole) if line.chain in rows else weight
             for line, whole, weight in zip(self.lines, self.wholes, self.weights, strict=True)
         ]
-        return replace(self, rows=together, weights=weights, sums=_sums(weights))
+        departed = self.departed | _departed(rows)
+        return replace(self, rows=together, weights=weights, sums=_sums(weights), departed=departed)
 
     def with_back(self, chains: Container[Chain]) -> WeighedConversation:
         """The same conversation with these messages back in it, if they had left."""
@@ -106,7 +108,8 @@ class WeighedConversation:
         weights = [
             _weight(line, rows, whole) for line, whole in zip(self.lines, self.wholes, strict=True)
         ]
-        return replace(self, rows=rows, weights=weights, sums=_sums(weights))
+        departed = _departed(rows)
+        return replace(self, rows=rows, weights=weights, sums=_sums(weights), departed=departed)
 
 
 def weigh(
@@ -125,6 +128,7 @@ def weigh(
         _sums(weights),
         sent,
         lost,
+        _departed(rows),
     )
 
 
@@ -143,7 +147,13 @@ def _weight(line: Line, rows: Rows, whole: int) -> int:
     gone = own.get(WHOLE)
     if gone is not None:
         return gone.tokens
-    return whole - sum(line.pieces[position].tokens - row.tokens for position, row in own.items())
+    for position, row in own.items():
+        whole += row.tokens - line.pieces[position].tokens
+    return whole
+
+
+def _departed(rows: Rows) -> frozenset[Chain]:
+    return frozenset(chain for chain, own in rows.items() if WHOLE in own)
 
 
 def _without_whole(rows: Mapping[int, Shown]) -> dict[int, Shown]:
@@ -174,23 +184,27 @@ def steps(lines: Sequence[Line]) -> Sequence[Step]:
 def steps_in(lines: Sequence[Line], answering: Sequence[bool]) -> Sequence[Step]:
     """The same, if it is already known which lines contain results."""
     found: list[Step] = []
-    index, scattered = 0, False
-    while index < len(lines):
-        if lines[index].role is not Role.ASSISTANT:
+    assistant, system = Role.ASSISTANT, Role.SYSTEM  # thousands of look-ups
+    index, scattered, count = 0, False, len(lines)
+    while index < count:
+        line = lines[index]
+        if line.role is not assistant:
             scattered = scattered or answering[index]
             index += 1
             continue
-        first = index
-        made: list[str] = []
-        while index < len(lines) and lines[index].role is Role.ASSISTANT:
-            made += lines[index].ids
+        first, made = index, line.ids
+        index += 1
+        while index < count and (line := lines[index]).role is assistant:
+            made += line.ids
             index += 1
         sticky, end = False, index
-        while end < len(lines) and (answering[end] or lines[end].role is Role.SYSTEM):
+        while end < count and (answering[end] or lines[end].role is system):
             if answering[end]:
+                line = lines[end]
                 # `end > index`: a system text comes before it.
-                sticky = sticky or lines[end].speaks or end > index
-                scattered = scattered or not all(id in made for id in lines[end].ids)
+                sticky = sticky or line.speaks or end > index
+                if line.ids != made:  # it answers all calls, mostly
+                    scattered = scattered or not all(id in made for id in line.ids)
                 index = end + 1
             end += 1
         found.append(Step(len(found) + 1, first, index - 1, sticky))

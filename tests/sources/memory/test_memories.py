@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,17 +18,27 @@ from hotset.index import open_index
 from hotset.index.port import Index
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import Remembering
-from hotset.nouns.memory import Ending, Layer, MemoryKind, MemoryRecord, Relation, Standing, Trust
+from hotset.nouns.memory import (
+    Checkpoint,
+    Ending,
+    Layer,
+    MemoryKind,
+    MemoryRecord,
+    Relation,
+    Standing,
+    Trust,
+)
 from hotset.nouns.message import Part
 from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.turn import Event
+from hotset.runtime.audit import EventFilter, find_events, sentence
 from hotset.runtime.reader import open_memories
 from hotset.sources.history import follow
 from hotset.sources.memory.economics import ARRANGEMENT, LOADED
 from hotset.sources.memory.project_memories import ProjectMemories
 from hotset.sources.memory.recall_signals import RECALLED_EVENT
-from hotset.store.port import Store
+from hotset.store.port import Store, Where
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Clock
 from hotset.testing.secrets import planted
@@ -73,7 +84,7 @@ def memories(
     return ProjectMemories(config, lambda: store, lambda: index, clock)
 
 
-def tell(memories: ProjectMemories, text: str, **more: str) -> MemoryRecord:
+def tell(memories: ProjectMemories, text: str, **more: Any) -> MemoryRecord:
     return memories.remember(text, by="person", trust=Trust.PERSON, **more)
 
 
@@ -139,6 +150,50 @@ def test_a_session_becomes_an_episode_with_its_troubles_and_a_pitfall_that_says_
     assert pitfall.trust is Trust.OUTCOME
     assert "pip install python-dateutil" in pitfall.text
     assert any(link.relation is Relation.DERIVED_FROM for link in store.memory_links(pitfall.id))
+
+
+@pytest.mark.row("V1")
+@pytest.mark.row("M1")
+def test_what_work_that_succeeded_found_is_kept_as_a_page_once(
+    memories: ProjectMemories, store: Store, clock: Clock
+):
+    session = worked(store, "The tests of the date parser fail, please fix them.", at=clock() - 60)
+    failed = worked(store, "The zip reader fails, please fix it.", at=clock() - 50, fixed=False)
+    findings = frozenset({Kind.FINDING})
+    assert memories.encode() == 2
+    assert memories.encode() == 0
+
+    (finding,) = store.pages(Where(session=session, kinds=findings))
+    text = store.content(finding.digest).decode()
+    assert "Learned: " in text
+    assert "pip install python-dateutil" in text
+    assert ERROR not in text
+    assert list(store.pages(Where(session=failed, kinds=findings))) == []
+
+    store.keep(NoteWritten(Space("memory.pending"), "", None)).result()  # as if it had been lost
+    ProjectMemories(memories._config, lambda: store, lambda: None, clock).encode()
+    assert list(store.pages(Where(session=session, kinds=findings))) == [finding]
+
+
+@pytest.mark.row("V6")
+def test_a_handoff_is_an_event_of_the_session_that_wrote_it_and_holds_none_of_its_words(
+    memories: ProjectMemories, store: Store, clock: Clock
+):
+    session = worked(store, "Mend the date parser", at=clock() - 60)
+    tell(memories, "Releases are cut on Tuesdays.", session=session)
+    made = tell(
+        memories,
+        "The parser is mended, the zip reader is next.",
+        kind="handoff",
+        session=session,
+        detail=Checkpoint(doing="the zip reader", to="reviewer"),
+    )
+
+    (event,) = find_events(store, EventFilter(types=frozenset({"handoff"})))
+    assert (event.session, event.turn) == (session, 4)
+    assert (event.detail["memory"], event.detail["to"]) == (made.id, "reviewer")
+    assert "zip" not in str(event)
+    assert sentence(event) == f"handed on to reviewer: hotset memory show {made.id}"
 
 
 def test_a_session_that_goes_on_is_one_episode_in_several_versions_and_said_again_it_writes_nothing(

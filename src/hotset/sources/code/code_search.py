@@ -3,7 +3,6 @@ budget."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from hotset.index.analysis import wordings
 from hotset.index.port import Index, describe_lacking
 from hotset.nouns.search import Hits, IndexHit, Query, Sort
 from hotset.text.characters import MARK, mark_invisible
+from hotset.text.file_roles import is_about_tests, is_test
 from hotset.text.terms import Term, excerpt, terms
 from hotset.tokens import count
 from hotset.window.slice.fit import count_fitting
@@ -24,14 +24,6 @@ _CLOSE = (
 )
 _STRETCHES = 2  # of one file: five of one test file were once all that a question got
 _LOOKED_AT = 4  # times as many as are wanted, so that enough files are left
-_ABOUT_TESTS = re.compile(
-    r"\b(?:tests?|test_\w*|\w+_test|testing|tested|specs?|fixtures?|conftest|pytest|unittest)\b",
-    re.IGNORECASE,
-)
-_TEST_FILE = re.compile(
-    r"(?:^|/)(?:tests?|specs?|__tests__|testdata|fixtures)/"
-    r"|(?:^|/)(?:test_[^/]*|conftest\.py|[^/]*(?:_test|_spec|\.test|\.spec|Tests?)\.\w+)$"
-)
 _EXCERPT_LINES = 14
 _NOTE_ROOM = 60  # tokens kept for the line that says what was left out
 
@@ -59,7 +51,7 @@ def find_code(index: Index, query: Query) -> Hits:
     near = [
         hit for hit in found.hits if hit.by_words is not None or (hit.by_meaning or 0.0) >= _CLOSE
     ]
-    if not _ABOUT_TESTS.search(f"{query.words} {query.only.path}"):
+    if not is_about_tests(f"{query.words} {query.only.path}"):
         near.sort(key=lambda hit: is_test(hit.entry.path))
     if len({hit.entry.path for hit in near}) == 1:  # its other stretches crowd out no other file
         return replace(found, hits=tuple(near[: query.most]))
@@ -70,11 +62,6 @@ def find_code(index: Index, query: Query) -> Hits:
         if many[hit.entry.path] <= _STRETCHES and len(best) < query.most:
             best.append(hit)
     return replace(found, hits=tuple(best))
-
-
-def is_test(path: str) -> bool:
-    """True for a file of tests, by its name or one of its folders."""
-    return _TEST_FILE.search(path) is not None
 
 
 def list_code(index: Index, query: Query, most: int, onward: str = "") -> CodeListing:

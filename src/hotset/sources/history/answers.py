@@ -9,7 +9,7 @@ from itertools import accumulate, groupby
 
 from hotset.index.port import Index
 from hotset.nouns.message import Image
-from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId, including
+from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId
 from hotset.nouns.retrieval import (
     END,
     JsonPath,
@@ -49,6 +49,7 @@ from hotset.sources.history.pages import (
     page_text,
 )
 from hotset.sources.history.passages import Passage, find_passages, work_of
+from hotset.sources.history.successor import earlier_pages, work_chains
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, rank_blocks, terms
@@ -267,8 +268,8 @@ def answer_question(
     )
     pages = question_pages(store, here)
     line = [page for page in store.pages(Where(session=here.session)) if page.chain in here.chains]
-    work = work_of(line, store)
-    found, missed = find_passages(call.topic, pages, work, store, deadline)
+    work = work_of(line, store, here.knobs)
+    found, missed = find_passages(call.topic, pages, work, store, deadline, knobs=here.knobs)
     if not found:
         return None
     head = f"[hotset: passages of this conversation, the most promising first; {_DATA}]"
@@ -359,14 +360,13 @@ def _by_index(
     call: Search, store: Store, here: Place, deadline: Deadline, index: Index
 ) -> tuple[Sequence[PageHit], str] | None:
     """The hits, and what was not searched; None if there are no hits."""
-    if call.kind in NOT_SEARCHED:
+    if call.only.kinds and call.only.kinds <= NOT_SEARCHED:
         return None
     only = replace(
         call.only,
         sessions=frozenset()
         if call.session == "all"
         else frozenset(_sessions(call.session, store, here)),
-        kinds=frozenset(including(call.kind)) if call.kind else call.only.kinds,
     )
     prompt = current_prompt(store, here)
     query = Query(call.query, only, here.knobs.results)
@@ -403,16 +403,20 @@ def _through_the_store(
 def _nothing(call: Search, pages: int, note: str) -> str:
     """The text for no hits: what was searched, and what to try."""
     where = {"all": "this project", "": "this session"}.get(call.session, "that session")
-    of_kind = f" of type {call.kind}" if call.kind else ""
+    of_kind = f" of type {', '.join(_named(call.only.kinds))}" if call.only.kinds else ""
     ways = (
         ["other or fewer words"]
-        + ["no type"] * bool(call.kind)
         + ["fewer filters"] * (call.only != Filter())
         + ['session="all"'] * (call.session != "all")
     )
     looked = f"{pages:,} page{'' if pages == 1 else 's'}{of_kind}"
     missed = note and f" ({note})"
     return f"nothing found in {looked} of {where}{missed}; try {', '.join(ways)}"
+
+
+def _named(kinds: frozenset[str]) -> list[str]:
+    """Kinds without the special cases that come with another one of them."""
+    return sorted(each for each in kinds if not kinds & ({Kind(each).family} - {each}))
 
 
 def _sessions(asked: str, store: Store, here: Place) -> Sequence[SessionId]:
@@ -437,7 +441,7 @@ def _pages_to_search(
     call: Search, sessions: Sequence[SessionId], store: Store, deadline: Deadline
 ) -> Iterator[Page]:
     only = call.only
-    kinds = frozenset({call.kind} if call.kind else map(Kind, only.kinds))
+    kinds = frozenset(map(Kind, only.kinds))
     wanted = Where(kinds=kinds, turns=only.turns, since=only.since, until=only.until)
     left = _MOST_PAGES
     for session in sessions:
@@ -516,9 +520,9 @@ def show_turns(call: Range, store: Store, here: Place, count: Count, *, sees: bo
     """Whole messages, turn by turn, as many as fit. `sees` says that the model can look at
     images."""
     messages = _messages(call, store, here)
+    where = f"session {messages[0][0].session}" if call.session else "this conversation"
     head = (
-        f"[hotset: turns {call.first}-{min(call.last, messages[-1][0].turn)} of this "
-        f"conversation; {_DATA}]"
+        f"[hotset: turns {call.first}-{min(call.last, messages[-1][0].turn)} of {where}; {_DATA}]"
     )
     room = _room(call.max_tokens, head, count)
     written = list(_write_messages(messages, store, room * MOST_CHARS, sees=sees))
@@ -532,20 +536,29 @@ def show_turns(call: Range, store: Store, here: Place, count: Count, *, sees: bo
         )
         return AnswerParts(head, made.text, note, messages[0], whole=False)
     shown = [page for message in messages[:kept] for page in message]
-    note = _what_is_left(messages, kept) if kept < len(messages) else ""
+    note = _what_is_left(messages, kept, call.session) if kept < len(messages) else ""
     return AnswerParts(
         head, "".join(written[:kept]).removesuffix("\n"), note, shown, whole=not note
     )
 
 
 def _messages(call: Range, store: Store, here: Place) -> list[list[Page]]:
-    """The messages of these turns on this line."""
-    if here.session is None:
+    """The messages of these turns on this line and before its client compacted it, or of another
+    session."""
+    if call.session:
+        session: SessionId | None = _sessions(call.session, store, here)[0]
+    else:
+        session = here.session
+    if session is None:
         raise NothingFound(NOT_KEPT_YET)
-    chains = frozenset(here.chains or (node.chain for node in line_nodes(store, here)))
-    pages = list(_pages_of_turns(call, store, here.session, chains))
+    if session == here.session:
+        line = here.chains or tuple(node.chain for node in line_nodes(store, here))
+        chains = frozenset((*line, *(page.chain for page in earlier_pages(store, line))))
+    else:
+        chains = work_chains(store, session)
+    pages = list(_pages_of_turns(call, store, session, chains))
     if not pages:
-        last = max((turn.number for turn in store.turns(here.session)), default=0)
+        last = max((turn.number for turn in store.turns(session)), default=0)
         raise NothingFound(
             f"no messages in turns {call.first}-{call.last}; this conversation has turns 1-{last}"
         )
@@ -591,7 +604,7 @@ def _written_page(page: Page, store: Store, *, sees: bool) -> str:
     return f"({page.kind}{tool}, {page.id}) {text}"
 
 
-def _what_is_left(messages: Sequence[Sequence[Page]], kept: int) -> str:
+def _what_is_left(messages: Sequence[Sequence[Page]], kept: int, session: str) -> str:
     """The call that continues: a turn shown in part continues message by message, because the same
     call would repeat it."""
     following, last = messages[kept][0], messages[-1][0].turn
@@ -600,7 +613,9 @@ def _what_is_left(messages: Sequence[Sequence[Page]], kept: int) -> str:
     if messages[kept - 1][0].turn == following.turn:
         note += f'; turn {following.turn} continues: retrieve_context(id="{following.id}")'
         after += 1
-    return note if after > last else f"{note}; more: get_turn_range(first={after}, last={last})"
+    also = f', session="{safe_line(session)}"' if session else ""
+    more = f"get_turn_range(first={after}, last={last}{also})"
+    return note if after > last else f"{note}; more: {more}"
 
 
 def _room(most: int, head: str, count: Count) -> int:

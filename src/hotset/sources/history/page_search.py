@@ -29,6 +29,7 @@ from hotset.sources.history.pages import (
     page_text,
     path_of,
 )
+from hotset.sources.history.successor import earlier_pages
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, terms
@@ -621,8 +622,9 @@ def _name_pages(pages: Sequence[Page]) -> str:
 
 
 def _line_pages(store: Store, here: Place) -> list[Page]:
-    """Every page of this line, in order."""
+    """Every page of this line, in order; first those that its client has compacted."""
     if here.session is None:
         return []
     pages = on_line(store.pages(Where(session=here.session)), frozenset(here.chains))
-    return [page for page in pages if page.kind not in _SILENT]
+    every = {page.id: page for page in (*earlier_pages(store, here.chains), *pages)}
+    return [page for page in every.values() if page.kind not in _SILENT]

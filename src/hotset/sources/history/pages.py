@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
 
 from hotset.dialects.parts import size_of
@@ -135,10 +135,11 @@ class LineTurns:
     def __init__(self, store: Store, chains: Sequence[Chain]) -> None:
         self._store = store
         self._chains = chains
-
-    def of(self, chain: Chain) -> int:
+        self.of = cache(self._turn)
         """The turn of a message of this line. What is not kept yet will be part of the next turn
         of its session."""
+
+    def _turn(self, chain: Chain) -> int:
         if self._session is None:
             return 1
         where = Where(session=self._session, chain=chain, limit=1)

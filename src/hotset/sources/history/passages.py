@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotset.errors import HotsetError
+from hotset.nouns.knobs import HistoryKnobs
 from hotset.nouns.page import Kind, Page
 from hotset.sources.history.page_search import Deadline
 from hotset.sources.history.pages import page_text
@@ -24,15 +25,8 @@ from hotset.window.page_text import MOST_ARGUMENTS, TextStretch, stretches
 _SATURATION, _LENGTH = 1.2, 0.6
 _MOST_BYTES = 24 << 20  # of pages read for one question
 _LOOKED_AT = 1 << 20  # characters of one page
-_PAGE_SHARE = 0.3  # of the score, by the whole page: a file is found by what its other parts say
-_NAME_SHARE = 0.6  # of a word's weight, where the call that brought the page has it
-_BESIDE_SHARE = 0.25  # of the score of the stretch beside it
-_PHRASE_BONUS = 0.5  # for each quoted text that stands in it
-_AT_WORK = 0.8  # for a file that the latest calls name, in the weight of a rare word
 _LATEST_CALLS = 6
-_LATEST_WORDS, _LATEST_WEIGHT = 16, 0.25
-_SHARES = {Kind.TOOL_CALL: 0.5, Kind.RESPONSE: 1.2}
-"""Of the score: what a call brought says more than what it was asked, and the model says why."""
+_LATEST_WORDS = 16
 _CALLED_READ = 400  # characters of a call that stand for what it brought
 
 
@@ -58,7 +52,7 @@ class RecentWork:
     """Names in the latest calls."""
 
 
-def work_of(line: Sequence[Page], store: Store) -> RecentWork:
+def work_of(line: Sequence[Page], store: Store, knobs: HistoryKnobs) -> RecentWork:
     """The work at the end of this line."""
     calls: dict[str, str] = {}
     for page in line:
@@ -75,7 +69,7 @@ def work_of(line: Sequence[Page], store: Store) -> RecentWork:
         if age < 2:
             names.update(coined_names(text[:4000]))
     words = (
-        Term(lower_in_place(name), _LATEST_WEIGHT) for name, _ in names.most_common(_LATEST_WORDS)
+        Term(lower_in_place(name), knobs.of_names) for name, _ in names.most_common(_LATEST_WORDS)
     )
     return RecentWork(calls, files, tuple(words))
 
@@ -105,12 +99,14 @@ def find_passages(
     work: RecentWork,
     store: Store,
     deadline: Deadline,
+    *,
+    knobs: HistoryKnobs,
 ) -> tuple[list[Passage], int]:
     """The passages of these pages, best first, and the number of pages for which there was no
     time."""
     latest = list({page.digest: page for page in pages}.values())[::-1]
     read = _read(latest, work, store, deadline)
-    return _score(read, question, work), len(latest) - len(read)
+    return _score(read, question, work, knobs), len(latest) - len(read)
 
 
 def _read(
@@ -161,7 +157,9 @@ def _split(part: TextStretch) -> Iterator[TextStretch]:
             start, size = at + 1, 0
 
 
-def _score(read: Sequence[_ReadPage], question: str, work: RecentWork) -> list[Passage]:
+def _score(
+    read: Sequence[_ReadPage], question: str, work: RecentWork, knobs: HistoryKnobs
+) -> list[Passage]:
     """BM25 over stretches, with the whole page's, its name's and its neighbours'."""
     asked = terms(question)
     known = {term.text for term in asked}
@@ -176,6 +174,7 @@ def _score(read: Sequence[_ReadPage], question: str, work: RecentWork) -> list[P
     ]
     unit = math.log(1 + many)
     phrases = _phrases(question)
+    shares = {Kind.TOOL_CALL: knobs.calls, Kind.RESPONSE: knobs.replies}
     found: list[Passage] = []
     for each, counts in zip(read, where, strict=True):
         low = lower_in_place(each.name)
@@ -190,18 +189,18 @@ def _score(read: Sequence[_ReadPage], question: str, work: RecentWork) -> list[P
         if not in_name and not in_page:
             continue
         at_work = max((work.files.get(name, 0.0) for name in _files(each.name)), default=0.0)
-        whole = _NAME_SHARE * in_name + _PAGE_SHARE * in_page + _AT_WORK * unit * at_work
-        share = _SHARES.get(each.page.kind.family, 1.0)
+        whole = knobs.of_call * in_name + knobs.of_page * in_page + knobs.of_work * unit * at_work
+        share = shares.get(each.page.kind.family, 1.0)
         own = [
             _stretch_score(place, len(part.text) / mean, rare, counts)
             for place, part in enumerate(each.parts)
         ]
         for place, part in enumerate(each.parts):
             beside = max(own[max(0, place - 1) : place] + own[place + 1 : place + 2], default=0.0)
-            score = own[place] + _BESIDE_SHARE * beside + whole
+            score = own[place] + knobs.of_neighbour * beside + whole
             if phrases and own[place]:
                 plain = " ".join(part.text.lower().split())
-                score *= 1 + _PHRASE_BONUS * sum(phrase in plain for phrase in phrases)
+                score *= 1 + knobs.of_phrase * sum(phrase in plain for phrase in phrases)
             if score:
                 found.append(Passage(each.page, part.lines, part.text, score * share))
     return sorted(found, key=lambda each: -each.score)

@@ -51,7 +51,9 @@ def record_hit(entry: Entry, score: float) -> SearchHit:
         score,
         id if is_reference else turns,
         f"{entry.kind} of {turns}" if is_reference else entry.kind,
-        f"hotset show {entry.session} --turns {entry.turn}",
+        f"hotset recall {id}"
+        if is_reference
+        else f"hotset show {entry.session} --turns {entry.turn}",
         entry.time,
         entry,
         detail,

@@ -24,7 +24,7 @@ from hotset import tokens
 from hotset.errors import BadInput, Conflict, HotsetError, NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.index.port import Index, Watermark
-from hotset.nouns.deposit import Remembered
+from hotset.nouns.deposit import PageAdded, Remembered
 from hotset.nouns.memory import (
     Checkpoint,
     Ending,
@@ -40,8 +40,9 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.note import Scope, Space
-from hotset.nouns.page import Digest, Kind, Page, PageId, SessionId
+from hotset.nouns.page import Digest, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
+from hotset.nouns.turn import Session
 from hotset.sealing import seal
 from hotset.sources.memory.kinds import (
     KINDS,
@@ -59,6 +60,7 @@ from hotset.text.terms import terms
 from hotset.window.page_text import is_binary
 
 if TYPE_CHECKING:
+    from hotset.sources.memory.encode.encoder import WorkFinding
     from hotset.sources.memory.encode.session import Material
 
 _T = TypeVar("_T")
@@ -396,7 +398,28 @@ def remember_session(
     made = keep_memories(store, encoded.memories, encoded.links, now, similar)
     _supersede_ledgers(store, session, encoded.memories, now)
     _count_useful(store, material, encoded.memories, now)
+    _keep_findings(store, material.session, encoded.findings)
     return made
+
+
+def _keep_findings(store: Store, session: Session, findings: Sequence[WorkFinding]) -> None:
+    """Store what finished work found as pages, each once."""
+    wanted = Where(session=session.id, kinds=frozenset({Kind.FINDING}))
+    known = {page.digest for page in store.pages(wanted)}
+    for each in findings:
+        content = each.text.encode("utf-8", "replace")
+        if digest(content) not in known:
+            store.keep(
+                PageAdded(
+                    session.id,
+                    session.agent,
+                    Kind.FINDING,
+                    content,
+                    each.time,
+                    parent=each.after,
+                    metadata={"by": RULES},
+                )
+            ).result(KEEP_SECONDS)
 
 
 def keep_memories(
@@ -676,9 +699,10 @@ class PendingSessions:
                 progress.number = 0
             while most > 0 and (pages := store.pages_after(progress.number, min(_CHUNK, most))):
                 for _, page in pages:
-                    progress.sessions[page.session] = max(
-                        page.time, progress.sessions.get(page.session, 0.0)
-                    )
+                    if page.kind is not Kind.FINDING:  # made from the others
+                        progress.sessions[page.session] = max(
+                            page.time, progress.sessions.get(page.session, 0.0)
+                        )
                 progress.number = pages[-1][0]
                 most -= len(pages)
             return most > 0

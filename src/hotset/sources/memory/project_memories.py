@@ -6,6 +6,7 @@ The one interface for every surface. All methods block and are thread-safe.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -22,6 +23,7 @@ from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamage
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Erased, Remembered
 from hotset.nouns.memory import (
+    Checkpoint,
     Detail,
     Ending,
     Episode,
@@ -334,11 +336,13 @@ class ProjectMemories:
         how: str,
         after: Chain = ROOT,
         known: frozenset[str] = frozenset(),
+        until: float = math.inf,
     ) -> Reminder | None:
         """What a prompt is shown unasked: at a session's start the index, and any fitting memories.
 
         None if nothing fits. `after` is the message before it: memories of its own session are left
-        out. `known` are ids that were shown already.
+        out. `known` are ids that were shown already. `until` is when the prompt goes on without it:
+        what is left of that time when the search begins decides how thorough it is.
         """
         store, continuity = self._open(), RenderedText()
         if opens:
@@ -360,6 +364,7 @@ class ProjectMemories:
             how=how,
             session=session,
             known=known,
+            until=until,
         )
         if not continuity.text:
             return reminder
@@ -495,6 +500,8 @@ class ProjectMemories:
             store, (made,), (), now, partial(memory_writer.near, store, self._index())
         )
         self._index_memories(store)
+        if made.kind is MemoryKind.HANDOFF and kept.versions:
+            _keep_handoff(store, made, now)
         return store.memory(kept.absorbed.get(made.id, made.id))
 
     def forget(self, id: str, *, erase: bool = False, why: str = "") -> MemoryRecord | None:
@@ -786,6 +793,7 @@ class ProjectMemories:
         how: str,
         session: SessionId | None,
         known: frozenset[str],
+        until: float,
     ) -> Reminder | None:
         from hotset.sources.memory.recall import RecallQuery  # noqa: PLC0415 - numpy
         from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
@@ -811,6 +819,7 @@ class ProjectMemories:
             lately = render_timeline(
                 overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how
             )
+        usual = _REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0)
         asking = RecallQuery(
             prompt,
             now,
@@ -819,7 +828,7 @@ class ProjectMemories:
             talk=False,
             most=4 * self._knobs.reminders,
             advice=self._knobs.advice,
-            deadline=_REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0),
+            deadline=max(0.0, min(usual, until - time.monotonic())),
         )
         pairs = [
             (item, item.memory)
@@ -974,6 +983,21 @@ class ProjectMemories:
             )
             self.settle_up(session, "session")
         self.pending.done(session, last_page)
+
+
+def _keep_handoff(store: Store, made: MemoryRecord, now: float) -> None:
+    """Store that work was handed on, as an event of the session that did it: without its words,
+    because an erased memory leaves none."""
+    session = made.source.session
+    turn = max((each.number for each in store.turns(session)), default=0) if session else 0
+    to = made.detail.to if isinstance(made.detail, Checkpoint) else ""
+    detail: dict[str, str | int | float] = {
+        "memory": made.id,
+        "to": to,
+        "by": made.source.by,
+        "agent": made.source.agent,
+    }
+    store.keep(Event("Handoff", now, session, turn, detail)).result(memory_writer.KEEP_SECONDS)
 
 
 def _parse_enum(among: type[_Named], name: str, what: str) -> _Named:

@@ -254,6 +254,8 @@ class MemorySource(Source):
         return not self._offers or (opens and self._monotonic() < self._nothing_until)
 
     def seconds(self, scene: Scene) -> float:
+        if not scene.prompt:
+            return 0.0
         warming = self._ready_seconds if self._warming is not None else 0.0
         return self._chosen.offer_seconds * (OPENING if scene.opens else 1.0) + warming
 
@@ -283,6 +285,7 @@ class MemorySource(Source):
             how=HOW,
             after=scene.last.parent,
             known=known,
+            until=until,
         )
         if reminder is not None:
             return (_candidate(reminder),)

@@ -42,7 +42,7 @@ from hotset.sources.tools.sweep import CYCLE
 from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose, safe_line
-from hotset.window.birth import content_id, shorten_alone
+from hotset.window.birth import shorten_alone
 from hotset.window.deferred_tools import MOST_DEFERRED, without_deferred_tools
 from hotset.window.ghosts import (
     defers_own_tools,
@@ -52,6 +52,7 @@ from hotset.window.ghosts import (
     not_in_client,
 )
 from hotset.window.prefetch import asked_in
+from hotset.window.repeats import content_id
 from hotset.window.retrieval_tools import SPECS
 from hotset.window.slice.fit import clip_to_tokens, fits
 from hotset.window.toolbox_tools import (

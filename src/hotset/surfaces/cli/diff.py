@@ -42,6 +42,7 @@ _PAGES_NAMED = 6
 _FORMS = {
     Form.EXCERPT: "an excerpt",
     Form.ECHO: "a line that points to the same result",
+    Form.OVERLAP: "its new lines, and where the others are",
     Form.CHANGE: "what changed",
     Form.STUB: "a reference",
     Form.GONE: "a reference and a log",

@@ -59,8 +59,8 @@ def events(
     limit: int,
     as_json: bool,
 ) -> None:
-    """What happened, oldest first: evictions, retrievals with their query, bypasses, alerts,
-    checkpoints, handoffs and more.
+    """What happened, oldest first: evictions, compactions by the client, retrievals with their
+    query, bypasses, alerts, checkpoints, handoffs and more.
 
     SESSION is an id, the beginning of one, or `last`; default: every session.
     """

@@ -120,8 +120,8 @@ PROMISES = (
         "The same result is not shown twice; a changed one shows what changed",
         RowState.PARTLY,
         (
-            "results shown whole are pointed to or diffed; no answer from the store for read-only "
-            "tools"
+            "lines that are shown are not sent again, changed ones are diffed; no answer from the "
+            "store for read-only tools"
         ),
     ),
     Promise(
@@ -172,11 +172,7 @@ PROMISES = (
     Promise(
         "V4",
         "What leaves the window leaves a line that says how to get it back",
-        RowState.PARTLY,
-        (
-            "one line with the call that brings it back; always of type conversation, no summary, "
-            "turn numbers of its own"
-        ),
+        RowState.WORKING,
     ),
     Promise(
         "V5",
@@ -191,26 +187,24 @@ PROMISES = (
     Promise(
         "V7",
         "What the next question needs is there before the model sees it",
-        RowState.PARTLY,
-        "off by default; its thresholds are hardly ever reached",
+        RowState.WORKING,
     ),
     Promise(
         "V8",
         "What is used stays hot, and prefetches are measured by their use",
-        RowState.PARTLY,
-        "prefetches are measured; the hot tier is warmed by retrievals alone",
+        RowState.WORKING,
     ),
     Promise(
         "V9",
         "Prefetching races with tools and adds no waiting",
         RowState.PARTLY,
-        "it races and is measured; off by default",
+        "it races and is not waited for; off by default: its likelihood is fitted to prompts",
     ),
     Promise(
         "V10",
         "Search in tiers, each within its time, never blocking",
         RowState.PARTLY,
-        "one index serves all tiers within its time; no search stops early",
+        "what is hot is found at once, the rest within the caller's time; no search stops early",
     ),
     Promise(
         "V11",

@@ -22,6 +22,7 @@ from hotset.replay.report import (
     Report,
     Row,
     Ruling,
+    describe_pauses,
     describe_row,
     gather,
     replay as replayed,
@@ -271,6 +272,9 @@ def _show(report: Report, *, quiet: bool) -> None:
             f"a replay plans only windows: {', '.join(unused)} had no effect",
             quiet=quiet,
         )
+    for name in (DEFAULT, FULL):
+        if name in report.policies and (pauses := describe_pauses(report, name)):
+            emit(pauses)
     if DEFAULT in report.policies:
         say(describe_row(report, DEFAULT, FULL), quiet=quiet)
     say(quiet=quiet)

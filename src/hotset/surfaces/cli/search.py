@@ -366,14 +366,16 @@ def _print_hit(found: SearchHit, wanted: Sequence[Term]) -> None:
     what = plain(found.what) + (f", {moment(found.time)}" if found.time else "")
     room = max(20, width() - len(where) - 2)
     emit(click.style(where, fg=_COLOURS[found.type], bold=True) + f"  {shortened(what, room)}")
-    for line in excerpt(found.stretch, wanted, _EXCERPT_LINES) if found.stretch is not None else ():
-        number = str(line.number) if line.number else ""
+    for row in excerpt(found.stretch, wanted, _EXCERPT_LINES) if found.stretch is not None else ():
+        number = str(row.number) if row.number else ""
         emit(
             click.style(f"{number:>{_NUMBER_WIDTH}}  ", dim=True)
-            + _highlight(line, width() - _NUMBER_WIDTH - 2)
+            + _highlight(row, width() - _NUMBER_WIDTH - 2)
         )
-    if found.show:
-        emit(click.style(f"{'':>{_NUMBER_WIDTH}}  {found.show}", dim=True))
+    reference = found.detail.get("reference")
+    left = f"left the window, with others: hotset recall {reference}" if reference else ""
+    for line in filter(None, (found.show, left)):
+        emit(click.style(f"{'':>{_NUMBER_WIDTH}}  {line}", dim=True))
     emit("")
 
 

@@ -207,6 +207,13 @@ def _print_proxy(proxy: dict[str, Any], address: Address) -> None:
         f"calls    {calls}"
         + ("; ask: hotset doctor" if proxy["bypassed"] or proxy["store"] != "ok" else "")
     )
+    if (wait := proxy.get("wait")) and wait["requests"]:
+        emit(
+            f"wait     {wait['p50_ms']:.1f} ms in the middle, {wait['p99_ms']:.1f} at the 99th "
+            f"percentile, {wait['longest_ms']:.1f} at the longest, before a request goes on; "
+            f"computing {wait['cpu_p50_ms']:.1f}, {wait['cpu_p99_ms']:.1f}, "
+            f"{wait['cpu_longest_ms']:.1f} ms of it"
+        )
     if proxy["store"] != "ok":
         emit(f"keeping  nothing at the moment: {proxy['store']}")
     if "window" in proxy:  # a proxy of an older version has none

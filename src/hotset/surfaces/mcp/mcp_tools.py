@@ -12,24 +12,24 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from hotset.config import Config
-from hotset.errors import BadInput, HotsetError, Malformed
+from hotset.errors import HotsetError, Malformed
 from hotset.files.root import below
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
-from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Place, Regex, Retrieve, Search, Span
-from hotset.nouns.search import Filter, Query, Sort
+from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Place, Regex, Retrieve, Span
+from hotset.nouns.search import Filter, Query
 from hotset.nouns.turn import Event
 from hotset.runtime.audit import keep_event, retrieved_event, searched_event
-from hotset.runtime.filters import parse_kinds, parse_moment, parse_turns
+from hotset.runtime.filters import read_call
 from hotset.runtime.model_tools import (
+    FILTERS,
     FIND,
     RANGE,
     RETRIEVE,
@@ -256,19 +256,18 @@ def _history_tool(project: Project, name: str, description: str, schema: dict[st
             "default": "all",
             "description": "only this session, by id",
         }
+        del properties["only"]
         properties |= _FILTERS
     narrowed = {**schema, "properties": properties}
-    text = description.replace("this conversation", "a conversation")
+    text = description.replace("this conversation", "a conversation").partition(FILTERS)[0]
     return McpTool(name, _TITLES[name], text, narrowed, partial(_recall, project, name), asks=True)
 
 
 def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str) -> ToolReply:
     session = str(given.get("session") or "")
     if name == SEARCH:
-        only, rest = _take_filter(given, time.time())
-        call = parse_call(name, msgspec.json.encode({**rest, "session": session or "all"}))
-        assert isinstance(call, Search)
-        call = replace(call, only=only)
+        asked = {**given, "session": session or "all"}
+        call = read_call(name, msgspec.json.encode(asked), time.time())
         here = Place(project.session(""), knobs=project.knobs)
     else:
         call = parse_call(
@@ -292,28 +291,6 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
     )
     keep_event(project.store, retrieved_event(name, call, reply, here, time.time(), agent=_AGENT))
     return ToolReply(reply.text, failed=reply.failed)
-
-
-def _take_filter(given: Mapping[str, Any], now: float) -> tuple[Filter, dict[str, Any]]:
-    """The filter of a search, and the other arguments. Raises `Malformed`."""
-    rest = {name: value for name, value in given.items() if name not in _FILTERS}
-    text = {name: str(given.get(name) or "").strip() for name in _FILTERS}
-    types = given.get("type")
-    named = types if isinstance(types, list) else [each for each in text["type"].split(",") if each]
-    try:
-        kinds, sorts = parse_kinds([str(each).strip() for each in named])
-        only = Filter(
-            kinds=kinds,
-            agents=frozenset(filter(None, map(str.strip, text["agent"].split(",")))),
-            turns=parse_turns(text["turns"]) if text["turns"] else None,
-            since=parse_moment(text["since"], now) if text["since"] else None,
-            until=parse_moment(text["until"], now) if text["until"] else None,
-        )
-    except BadInput as error:
-        raise Malformed(f"{SEARCH}: {error}") from None
-    if named and sorts != {Sort.PAGE}:
-        raise Malformed(f"{SEARCH}: types are {', '.join(Kind)}")
-    return only, rest
 
 
 @contextmanager

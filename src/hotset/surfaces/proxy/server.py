@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import gc
 import logging
 import os
 import secrets
@@ -43,6 +42,7 @@ from hotset.surfaces.proxy.address import (
     write_note,
 )
 from hotset.surfaces.proxy.app import Guard, build
+from hotset.surfaces.proxy.collector import IdleCollector
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
 
@@ -61,9 +61,6 @@ _SWITCH_SECONDS = 0.0005
 """After so long a thread that computes lets the event loop run: with Python's 5 ms, every relayed
 byte could wait that long for the store's thread or the index's."""
 
-# between collections: with Python's 700 they took a sixth of the latency that a small call adds
-_NEW_OBJECTS = 20_000
-
 
 def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
     """Serves until SIGINT or SIGTERM. Raises `BadConfig` if the requested port is taken."""
@@ -72,8 +69,8 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
     ):  # it still passes calls through, and the keeper logs why nothing is kept
         private_folder(config.folder)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.freeze()  # what start-up made stays
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+    collector = IdleCollector()
+    collector.settle()
     with contextlib.closing(listen(config)) as listener:
         runner = asyncio.Runner(loop_factory=_loop_factory())
         threads = ThreadPoolExecutor(
@@ -91,7 +88,16 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
 
         try:
             open_store = partial(open_project_store, config, makes_folder=False)
-            runner.run(run(config, listener, open_store, pass_on, on_signal=on_signal))
+            runner.run(
+                run(
+                    config,
+                    listener,
+                    open_store,
+                    pass_on,
+                    on_signal=on_signal,
+                    collector=collector,
+                )
+            )
         finally:
             _leave(runner, threads)
             for alarm in alarms:
@@ -163,6 +169,7 @@ async def run(
     clock: Callable[[], float] = time.time,
     on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
+    collector: IdleCollector | None = None,
 ) -> None:
     """Serves on a listening socket; `ready` is called with the address and a function that stops
     it, safe from any thread.
@@ -208,6 +215,8 @@ async def run(
     )
 
     server.on_signal = partial(on_signal, machine) if on_signal is not None else None
+    if collector is not None:
+        server.on_rest = lambda: collector.tick(machine.tally.last, machine.clock())
 
     def started() -> None:
         write_note(config.folder, address)
@@ -262,6 +271,7 @@ class _Server(uvicorn.Server):
     stopped = 0.0
     """When it was asked to stop."""
     on_signal: Callable[[], None] | None = None
+    on_rest: Callable[[], object] | None = None
 
     def stop(self) -> None:
         self.stopped = self.stopped or time.monotonic()
@@ -280,6 +290,8 @@ class _Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS == 0:
             sweep(self.server_state.connections)
+            if self.on_rest is not None:
+                self.on_rest()
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -357,6 +369,7 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "retried": tally.retried,
         "keeping": machine.background.under_way(KEEPING),
         "last": tally.last,
+        "wait": asdict(tally.waits.figures()),
         "window": machine.config.window,
         "metrics": asdict(machine.metrics()),
         "alerts": [asdict(alert) for alert in machine.watch.standing()],

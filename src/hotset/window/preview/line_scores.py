@@ -63,11 +63,11 @@ _DIGITS = 4  # of a score: machines may differ in the last ones, previews must n
 
 
 def line_scores(lines: Sequence[str], query: ToolQuery) -> list[float]:
-    """The likelihood of each line, from 0 to 1."""
-    return [
-        round(1 / (1 + exp(-sum(map(mul, WEIGHTS, own)))), _DIGITS)
-        for own in line_signs(lines, query)
-    ]
+    """The likelihood of each line, from 0 to 1; none if no line has a word of the task."""
+    signs = line_signs(lines, query)
+    if not any(own[-1] for own in signs):
+        return []
+    return [round(1 / (1 + exp(-sum(map(mul, WEIGHTS, own)))), _DIGITS) for own in signs]
 
 
 def line_signs(lines: Sequence[str], query: ToolQuery) -> list[tuple[float, ...]]:

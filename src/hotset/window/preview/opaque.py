@@ -29,12 +29,13 @@ _MAGIC = {
     "PK\x03\x04": "ZIP archive",
 }
 _SHOWN = 80
+_UNPRINTABLE = re.compile(r"[\ufffd\x00-\x07\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def is_opaque(lines: Sequence[str]) -> bool:
     """True for unreadable characters, and for letters that form no words."""
     sample = "\n".join(lines[:200])[:_SAMPLE]
-    odd = sum(1 for c in sample if c == "\ufffd" or (c < " " and c not in "\n\r\t\x1b\f\b"))
+    odd = len(_UNPRINTABLE.findall(sample))
     return odd > _UNPRINTABLE_SHARE * len(sample) or _is_encoded(lines)
 
 

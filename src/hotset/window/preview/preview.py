@@ -118,10 +118,10 @@ def _preview_of_lines(
         reading = _add_skimmed(
             reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
-    if {of for _, of in parts} <= SCORED:
+    if {of for _, of in parts} <= SCORED and (scores := _likely(near, query)):
         reading = replace(
             reading,
-            scores=_likely(near, query),
+            scores=scores,
             before_scores=_FIRST_OF_FILE if query.reads_file else reading.before_scores,
             label_share=min(reading.label_share, _SCORED_LABELS),
             mentions_share=_SCORED_MENTIONS,
@@ -252,8 +252,8 @@ def _preview_of_view(
     if not view.lines:
         return None
     reading = view.reading
-    if type_ in SCORED:
-        scores = dict(enumerate(line_scores(view.lines, replace(query, pointed=()))))
+    if type_ in SCORED and (found := line_scores(view.lines, replace(query, pointed=()))):
+        scores = dict(enumerate(found))
         reading = replace(reading, scores=scores, mentions_share=_SCORED_MENTIONS)
     excerpt = compose(view.lines, reading, room, view.mark, view.margin)
     text = "\n".join(piece for piece in (before, excerpt.text, after) if piece)

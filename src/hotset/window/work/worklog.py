@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
+from hotset.files.lru import Lru
 from hotset.nouns.memory import Ending
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Piece
@@ -31,6 +33,7 @@ from hotset.window.work.endings import (
     PlanItems,
     changed_files,
     has_moved_on,
+    has_sealed,
     is_decision,
     plan_items,
     user_verdict,
@@ -147,7 +150,7 @@ def is_finished(lines: Sequence[Line], following: Sequence[Line]) -> bool:
     has not spoken: a plan without open items or with one more ticked off, or a check that passed
     after the last change, and work on other files since.
     """
-    reading = _Reading(lines)
+    reading = _read_once(lines) if following else _Reading(lines)
     if not reading.acts:
         return _has_moved_on(reading, following)
     prompt = _next_prompt(following)
@@ -166,6 +169,17 @@ def finished_work(lines: Sequence[Line]) -> list[tuple[int, int]]:
     return [
         (first, end) for first, end in pairwise(cuts) if is_finished(lines[first:end], lines[end:])
     ]
+
+
+def _read_once(lines: Sequence[Line]) -> _Reading:
+    """The reading of a stretch that is over: every plan of its session asks for it again."""
+    key = tuple(map(id, lines))
+    known = _read.get(key)
+    if known is None:
+        known = tuple(lines), _Reading(lines)  # the lines too, so that no other gets their ids
+        size = sum(len(piece.content) for line in lines for piece in line.pieces)
+        _read.put(key, known, size + _AROUND * len(lines))
+    return known[1]
 
 
 class _Reading:
@@ -228,6 +242,11 @@ class _Reading:
         checks = [act for act in self.acts if _is_check(act) and act.answered]
         return bool(checks) and checks[-1].failed and checks[-1].place > self._last(ActKind.EDIT)
 
+    def has_sealed(self) -> bool:
+        """True if the user had the work committed, pushed or merged, and nothing failed at its
+        end."""
+        return any(has_sealed(text) for _, text in self._prompts()) and not self.acts[-1].failed
+
     def files(self) -> frozenset[str]:
         """The names of the files that were changed."""
         return frozenset(path.rsplit("/", 1)[-1] for path in changed_files(self.acts))
@@ -239,7 +258,7 @@ class _Reading:
             for page in self.pages
             if page.kind in (Kind.PROMPT, Kind.RESPONSE) or page.kind.family is Kind.TOOL_CALL
         )
-        return frozenset(word for text in texts for word in topic_words(text))
+        return frozenset().union(*map(_topic_words, texts))
 
     def _last(self, doing: ActKind) -> int:
         return max(
@@ -314,21 +333,33 @@ class _Reading:
 
 
 _COUNTED = re.compile(
-    r"\b\d+ "
-    r"(?:passed|failed|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:|^test "
-    r"result:|^Ran \d+"
+    r"(?<![\w.])\d+ "
+    r"(?:pass(?:ed)?|fail(?:ed)?|passing|failing|errors?|problems?|skipped|tests?)\b|^Tests?:"
+    r"|^test result:|^Ran \d+"
     r"|^All checks passed|^(?:ok|FAIL)\s",
 )
+_BANNER = re.compile(
+    r"[>$+] |(?:running|collecting|collected|found|executing) \d+ (?:test|item)", re.IGNORECASE
+)
+"""What a run begins with: a script's name and version, how many tests there are."""
+_NOTHING_RAN = re.compile(r"\[?no tests? (?:to run|files)\]?")
+_SHORT_COUNT = re.compile(r"\d+ (?:pass|fail)$")  # of bun, one a line, above how many there were
 _EDGE = 20  # lines at either end of an output, where the outcome is reported
 _LONGEST_LINE = 240
 
 
 def counted_line(text: str) -> str:
-    """The last line that counts tests, errors or problems, near either end of an output."""
+    """The last line that counts tests, errors or problems, near either end of an output. Where
+    nothing ran, that, and how often it was said."""
     lines = text.splitlines()
     edges = lines if len(lines) <= 2 * _EDGE else [*lines[:_EDGE], *lines[-_EDGE:]]
-    found = (line for line in reversed(edges) if _COUNTED.search(line[:_LONGEST_LINE].strip(" =-")))
-    return " ".join(next(found, "").split()).strip(" =-")
+    plain = (" ".join(line[:_LONGEST_LINE].split()).strip(" =-") for line in edges)
+    counted = [line for line in plain if _COUNTED.search(line) and not _BANNER.match(line)]
+    ran = [line for line in counted if not _NOTHING_RAN.search(line)]
+    if not ran:
+        return f"no tests to run ({len(counted)} x)" if counted else ""
+    short = [line for line in ran[:-1] if _SHORT_COUNT.fullmatch(line)]
+    return ", ".join((*(line for line in short if not line.startswith("0 ")), ran[-1]))
 
 
 _TELLING = re.compile(
@@ -374,6 +405,15 @@ def sentence_worth(sentence: str) -> float:
 _HEAD = 400  # characters of a text that say what it is about
 _SHARED = 0.34  # of a prompt's telling words; from there on it is about the same
 _SOON = 12  # lines after a stretch in which other work shows
+
+
+_AROUND = 2000  # bytes that objects take, for each line
+_read: Lru[tuple[int, ...], tuple[tuple[Line, ...], _Reading]] = Lru(weight=8 << 20)
+
+
+@lru_cache(2048)  # every plan looks at the same heads again
+def _topic_words(text: str) -> frozenset[str]:
+    return frozenset(topic_words(text))
 
 
 def _page(piece: Piece, *, answers: bool) -> WorkPage | None:
@@ -436,6 +476,8 @@ def _is_settled_by(prompt: PromptWords, reading: _Reading) -> bool:
     reply = reading.last_reply()
     if verdict is Ending.PARTIAL or asks_back(reply) or not reply:
         return False
+    if reading.has_sealed():
+        return True
     return not goes_on(prompt.text) and (
         _is_about_something_else(prompt.text, reading)
         or not (reading.is_red() or reading.plan().open)
@@ -449,14 +491,12 @@ def _is_about_something_else(text: str, reading: _Reading) -> bool:
 
 
 def _has_moved_on(reading: _Reading, following: Sequence[Line]) -> bool:
-    """Of talk without a call: the user has asked for something else since."""
-    prompt = _next_prompt(following)
-    return (
-        prompt is not None
-        and not prompt.interrupted
-        and not asks_back(reading.last_reply())
-        and not goes_on(prompt.text)
-    )
+    """Of talk without a call: it was answered, and the user says that something else comes now. A
+    prompt in other words is no sign: of six such ends that were read, none was one."""
+    prompt, reply = _next_prompt(following), reading.last_reply()
+    if prompt is None or prompt.interrupted or not reply or asks_back(reply):
+        return False
+    return prompt.fresh or has_moved_on(prompt.text)
 
 
 def _works_elsewhere(reading: _Reading, following: Sequence[Line]) -> bool:

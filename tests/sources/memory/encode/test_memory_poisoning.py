@@ -105,9 +105,10 @@ def test_there_are_many_cases():
 @pytest.mark.parametrize("disguise", DISGUISES)
 def test_nothing_that_others_wrote_is_promoted_though_the_agent_obeys_it(carrier, disguise):
     for number, planted in enumerate((*COMMANDS, *LESSONS)):
-        memories = (
-            _obeyed(carrier, DISGUISES[disguise](planted), planted, f"s{number}").encoded().memories
-        )
+        told = _obeyed(carrier, DISGUISES[disguise](planted), planted, f"s{number}").encoded()
+        memories = told.memories
+        found = "\n".join(each.text for each in told.findings)
+        assert planted.lower() not in " ".join(found.lower().split())
         assert [each.text for each in memories if _is_promoted(each, planted)] == []
         assert all(
             each.source.session and each.source.pages and each.source.by == "rules"

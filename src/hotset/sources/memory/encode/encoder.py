@@ -147,9 +147,20 @@ _CONFIRMED, _ONCE, _WAITING = 0.8, 0.5, 0.4
 
 
 @dataclass(frozen=True, slots=True)
+class WorkFinding:
+    """What a piece of work that succeeded decided and found. Nothing in it is outside text."""
+
+    text: str
+    after: PageId
+    """The first page of that work."""
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
 class SessionMemories:
     memories: tuple[MemoryRecord, ...] = ()
     links: tuple[MemoryLink, ...] = ()
+    findings: tuple[WorkFinding, ...] = ()
 
 
 def encode_session(material: Material) -> SessionMemories:
@@ -164,11 +175,13 @@ def encode_session(material: Material) -> SessionMemories:
     own = frozenset(place for place in formed if not repeats(line[place].text, place, others))
     memories: dict[MemoryId, MemoryRecord] = {}
     links: list[MemoryLink] = []
+    findings: list[WorkFinding] = []
     part: _Part | None = None
     for span in goal_spans(line, own):
         part = _Part(material, span, line[span.first : span.end], others)
         episode = part.episode()
         lessons, recipes = list(part.lessons()), list(part.recipes())
+        findings += part.findings(lessons)
         derived = [*part.facts(), *lessons, *recipes]
         if episode is not None:
             memories.setdefault(episode.id, episode)
@@ -187,7 +200,7 @@ def encode_session(material: Material) -> SessionMemories:
             memories.setdefault(each.id, each)
     if part is not None and (ledger := part.ledger()) is not None:
         memories[ledger.id] = ledger
-    return SessionMemories(tuple(memories.values()), tuple(links))
+    return SessionMemories(tuple(memories.values()), tuple(links), tuple(findings))
 
 
 def ledger_id(session: SessionId) -> MemoryId:
@@ -221,15 +234,7 @@ class _Part:
             return None
         outcome, acted = self._outcome, self._acts
         files = once(path for act in done for path in act.files)
-        decisions = once(
-            (
-                match.text
-                for _, match in self._facts
-                if match.trust is not Trust.OUTSIDE
-                and (match.form in _DECISIONS or is_decision(match.text))
-            ),
-            _MOST_DECISIONS,
-        )
+        decisions = self._decisions()
         phase = phase_of(acted)
         text = text_of(Work(goal, done, self._mishaps, outcome, self._last_words(), decisions))
         detail = Episode(
@@ -272,6 +277,24 @@ class _Part:
             tokens=count(text),
             time=self._material.now,
         )
+
+    def findings(self, lessons: Sequence[MemoryRecord]) -> Iterator[WorkFinding]:
+        """At most one: the user's decisions and those they agreed to, confirmed lessons, and the
+        files that were changed. The model's own account may repeat what others wrote: it is left
+        out."""
+        if self._outcome.ending is not Ending.SUCCESS:
+            return
+        told = once(
+            (
+                *(f"Decided: {text}" for text in self._decisions()),
+                *(f"Learned: {each.text}" for each in lessons if each.trust is not Trust.OUTSIDE),
+            )
+        )
+        if told:
+            changed = changed_files(self._acts)[:_MOST_FILES]
+            files = (f"Changed: {', '.join(changed)}",) if changed else ()
+            text = "\n".join((self._shared_title, *told, *files))
+            yield WorkFinding(text, self._line[0].page.id, self._line[-1].page.time)
 
     def facts(self) -> Iterator[MemoryRecord]:
         for utterance, match in self._facts:
@@ -344,6 +367,17 @@ class _Part:
             standing=standing_of(MemoryKind.LEDGER, Trust.AGENT),
             tokens=count(left.text),
             time=self._material.now,
+        )
+
+    def _decisions(self) -> tuple[str, ...]:
+        return once(
+            (
+                match.text
+                for _, match in self._facts
+                if match.trust is not Trust.OUTSIDE
+                and (match.form in _DECISIONS or is_decision(match.text))
+            ),
+            _MOST_DECISIONS,
         )
 
     def _call_text(self, act: Act) -> str:
