@@ -21,7 +21,15 @@ from hotset.window.instructions import instructs
 from hotset.window.line_numbers import own_numbers
 from hotset.window.moment import Moment
 from hotset.window.names import TERMINAL_CODE, coined_names, distinct_names, names, words_within
-from hotset.window.preview import ContentOrigin, ContentType, Preview, closing, preview
+from hotset.window.preview import (
+    NO_TASK,
+    ContentOrigin,
+    ContentType,
+    Preview,
+    TaskText,
+    closing,
+    preview,
+)
 from hotset.window.repeats import LEAST, RepeatedLines, ShownResults, content_id, pointers
 from hotset.window.step_sizes import WeighedConversation
 
@@ -65,6 +73,28 @@ def shorten_alone(content: bytes, tool: str, given: bytes, knobs: Knobs) -> str 
         knobs,
     )
     return text if form is Form.EXCERPT else None
+
+
+class LongResult(NamedTuple):
+    """A result that is longer than its limit, for measurements."""
+
+    at: int
+    """Index of its line."""
+    result: Result
+    limit: Limit
+    sought: SearchTarget
+
+    def excerpt(self, knobs: Knobs) -> str:
+        """What is shown of it at first; empty if it is shown unchanged."""
+        body = _body(self.result, keeps_numbers=False)
+        return _excerpt(self.result, body, self.limit, lambda: self.sought, knobs)[1]
+
+
+def long_results(weighed: WeighedConversation, knobs: Knobs) -> Iterator[LongResult]:
+    for place in _result_places(weighed):
+        limit = _own_limit(place.result, knobs)
+        if 0 < limit.over < len(place.result.piece.content):
+            yield LongResult(place.at, place.result, limit, _search_target(weighed, place))
 
 
 def _rows(
@@ -242,12 +272,13 @@ def _excerpt(
     if len(text) > limit.over:
         target = sought()
         origin = ContentOrigin(
-            piece.kind,
+            result.kind,
             piece.tool,
             result.arguments,
             target.names,
             _lines_pointed_to(result, text, body.plain, target.lines),
             body.shift,
+            target.task,
         )
         made = preview(text, origin, limit.room)
     if made is None:
@@ -322,6 +353,27 @@ def _search_target(weighed: WeighedConversation, place: ResultPlace) -> SearchTa
     return SearchTarget(
         mentioned.names.union(name for piece in asked for name in names(_words_of(piece))),
         mentioned.lines,
+        _task_text(asked, _latest_prompt(weighed, place)),
+    )
+
+
+def _task_text(asked: Sequence[Piece], prompt: str) -> TaskText:
+    """The prompt, and the model's words and calls since, the latest first."""
+    since = [each for each in asked if each.kind is not Kind.PROMPT]
+    said = next((each for each in since if each.kind is Kind.RESPONSE), None)
+    before = "\n".join(_words_of(each) for each in since if each is not said)
+    return TaskText(_words_of(said) if said else "", prompt, before)
+
+
+def _latest_prompt(weighed: WeighedConversation, place: ResultPlace) -> str:
+    return next(
+        (
+            _words_of(piece)
+            for at in range(place.at - 1, -1, -1)
+            for piece in reversed(weighed.lines[at].pieces)
+            if piece.kind is Kind.PROMPT
+        ),
+        "",
     )
 
 
@@ -410,6 +462,7 @@ class SearchTarget:
     names: frozenset[str] = frozenset()
     lines: tuple[int, ...] = ()
     """Line numbers, from 1."""
+    task: TaskText = NO_TASK
 
 
 def find_mentions(path: str, texts: Iterable[str]) -> SearchTarget:

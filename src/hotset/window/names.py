@@ -11,6 +11,7 @@ from hotset.files.lru import Lru
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[0-9_/.]|(?<=.)[A-Z]")
 _LONGEST = 120
+_LINE_READ = 400
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{40,}")
 _TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[0-9]|(?<=[0-9])[A-Za-z]")
@@ -54,6 +55,11 @@ for its log. Some 6 MB."""
 def names(text: str) -> Iterator[str]:
     """Every name in text order, with repetitions."""
     return (match[0] for match in _matches(text))
+
+
+def line_names(line: str) -> frozenset[str]:
+    """The names at the beginning of a line, up to some hundred characters."""
+    return frozenset(match[0] for match in _matches(line[:_LINE_READ]))
 
 
 def names_of(content: bytes) -> frozenset[str]:

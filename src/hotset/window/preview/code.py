@@ -40,12 +40,12 @@ def read_code(body: Body, query: ToolQuery) -> Reading:
         body.span(first, end, _worth(score, first / len(lines)))
         for (first, end), score in zip(units, scores, strict=True)
     ]
-    spans.extend(
-        odd_spans(body, {**odd_lines(lines), **dict.fromkeys(_fixed_values(lines), 1.0)}, _NEWS)
-    )
-    if imports := _imports(lines):
+    spans.extend(odd_spans(body, dict.fromkeys(_fixed_values(lines), 1.0), _NEWS))
+    spans.extend(odd_spans(body, odd_lines(lines)))
+    head = _HEAD_LINES if query.reads_file else 1  # a shell mostly prints a part of a file
+    if query.reads_file and (imports := _imports(lines)):
         spans.append(body.span(0, imports, Worth.HEAD, least=_HEAD_LINES))
-    spans.append(body.span(0, min(len(lines), _HEAD_LINES), Worth.HEAD + 1, least=1))
+    spans.append(body.span(0, min(len(lines), head), Worth.HEAD + 1, least=1))
     return Reading(spans, _label_definitions(body, list(flatten(blocks))))
 
 

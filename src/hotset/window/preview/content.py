@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,20 @@ class ContentType(StrEnum):
     """Shell output of no type or of several."""
 
 
+class TaskText(NamedTuple):
+    """What the work is about when a call is made."""
+
+    said: str = ""
+    """The model's last words."""
+    asked: str = ""
+    """The latest prompt."""
+    before: str = ""
+    """Words and calls of the model since then."""
+
+
+NO_TASK = TaskText()
+
+
 @dataclass(frozen=True, slots=True)
 class ContentOrigin:
     """The call that a text comes from."""
@@ -59,6 +73,7 @@ class ContentOrigin:
     shift: int = 0
     """What is added to a line's place, from 1, to get its number in the file, if its numbers were
     removed."""
+    task: TaskText = NO_TASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +91,7 @@ class Preview:
 
 
 _LONGEST_ARGUMENTS = 16 * 1024
+_TASK = 8000  # characters of a prompt or a reply: pasted ones are longer
 _LONGEST_COMMAND = 4 * 1024  # the beginning of a script is enough
 _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
 _PATH = re.compile(r"[\w./~@+-]{0,200}\.[A-Za-z][A-Za-z0-9]{0,9}\b")
@@ -106,6 +122,11 @@ class ToolQuery:
     """How many characters may be shown."""
     pointed: tuple[int, ...] = ()
     """Lines of the text that a prompt pointed to, from 0."""
+    task: tuple[frozenset[str], ...] = ()
+    """Words of the call, of the model's last reply, of the latest prompt, and of the calls before;
+    words that are in every text left out."""
+    reads_file: bool = False
+    """True for a file read by a tool for files, mostly to be edited."""
 
     def programs(self) -> list[tuple[str, str]]:
         """What the command runs: programs with their first argument, in order."""
@@ -133,8 +154,22 @@ def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
         for word in _WORD.findall(value)
     ]
     found = [word for piece in origin.sought for word in _WORD.findall(piece)]
-    words = frozenset(word for word in (*spoken, *found) if word.lower() not in CALL)
-    return ToolQuery(command, paths, words, frozenset(_stems(words)), room, origin.pointed)
+    words = _telling((*spoken, *found))
+    task = (_telling(spoken), *(_telling(_WORD.findall(each[:_TASK])) for each in origin.task))
+    return ToolQuery(
+        command,
+        paths,
+        words,
+        frozenset(_stems(words)),
+        room,
+        origin.pointed,
+        task,
+        origin.kind is Kind.FILE,
+    )
+
+
+def _telling(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for word in words if word.lower() not in CALL)
 
 
 def closeness(parts: Sequence[str], query: ToolQuery) -> list[float]:

@@ -3,14 +3,17 @@ by its line range."""
 
 from __future__ import annotations
 
+import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from hotset.window.names import coined_names, distinct_names, joined_within
+from hotset.window.names import coined_names, distinct_names, joined_within, line_names
 
 Label = Callable[[int, int], Sequence[str]]
 """Describes the lines of a gap in short pieces, the most informative first."""
@@ -54,10 +57,18 @@ class Reading:
     """More lines of ours below the preface; all of them, or none if they do not fit."""
     label_share: float = 0.06
     """Share of the room for gap labels."""
+    mentions_share: float = 0.05
+    """Share of the room for names that occur only in the gaps."""
     widest: int = 600
     """A longer line is shown by its two ends."""
     points: Mapping[int, str] = field(default_factory=dict)
     """Parts of longer lines that are shown instead of their ends."""
+    scores: Mapping[int, float] = field(default_factory=dict)
+    """How likely lines are needed; see `line_scores`. They are chosen behind the spans worth
+    `before_scores`, and before all others."""
+    before_scores: float = Worth.ODD - 2
+    above_of: Mapping[int, int] = field(default_factory=dict)
+    """The line without which another says little: the file of a search hit."""
 
 
 Mark = Callable[[int, int], str]
@@ -89,11 +100,13 @@ class Excerpt:
 
 
 _SHORTEST_PREFACE = 40
-_MENTIONS = 0.05  # share of the room for names that occur only in the gaps
 _MOST_ABOVE = 0.9
 _LONGEST_LINE = 600
 _FEW_LINES = 0.7  # of the room that a few lines may take together, however long they are
 _LOOKED_AT = 48 * 1024  # characters of gaps searched for names
+_KNOWN_NAMES = 0.1  # of its likelihood, that a line keeps whose names are all shown
+_PER_GAP = 20  # characters of the mark of a gap that a line opens or leaves
+_LENGTH_POWER = 0.3  # of its length, by which a line's likelihood is divided
 _DULL = re.compile(r"[\d.,:/-]+")
 
 
@@ -147,7 +160,7 @@ def compose(
     )
     text = "\n".join([*above, excerpt.text])
     mentions = _mentions(
-        lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * _MENTIONS))
+        lines, excerpt.gaps, text, min(room - len(text) - 1, int(free * reading.mentions_share))
     )
     return replace(excerpt, text=f"{text}\n{mentions}" if mentions else text)
 
@@ -163,7 +176,13 @@ def _compose_lines(
         for index, line in enumerate(lines)
     ]
     sizes = [len(line) + 1 for line in fitted]
-    taken = _choose(sizes, reading.spans, int(room * (1 - reading.label_share - _MENTIONS)), margin)
+    taken = _choose(
+        fitted,
+        sizes,
+        reading,
+        int(room * (1 - reading.label_share - reading.mentions_share)),
+        margin,
+    )
     _close_small_gaps(taken, sizes, margin)
     gaps = tuple(_gaps(taken))
     shown = {index: fitted[index] for index, chosen in enumerate(taken) if chosen}
@@ -173,7 +192,10 @@ def _compose_lines(
     )
     used = sum(len(line) + 1 for line in shown.values())
     labels = _labels(
-        [mark(*gap) for gap in gaps], gaps, reading.label, room - used - int(room * _MENTIONS)
+        [mark(*gap) for gap in gaps],
+        gaps,
+        reading.label,
+        room - used - int(room * reading.mentions_share),
     )
     return Excerpt("\n".join(_weave(shown, gaps, labels)), gaps, max(0, left))
 
@@ -189,17 +211,79 @@ def _short(text: str, most: int) -> str:
     return f"{text[: most - 2]}…]" if most > _SHORTEST_PREFACE else ""
 
 
-def _choose(sizes: Sequence[int], spans: Sequence[LineSpan], room: int, margin: int) -> bytearray:
-    """The chosen lines: greedy by worth, the earlier one among equals. A span that does not fit is
-    skipped."""
+def _choose(
+    lines: Sequence[str], sizes: Sequence[int], reading: Reading, room: int, margin: int
+) -> bytearray:
+    """The chosen lines: spans greedy by worth, the earlier one among equals, and among them the
+    lines that are likely needed. A span that does not fit is skipped."""
     taken = bytearray(len(sizes))
     free = room - margin  # at first there is one gap
-    for span in sorted(spans, key=lambda span: (-span.worth, span.first)):
+    spans = sorted(reading.spans, key=lambda span: (-span.worth, span.first))
+    least = reading.before_scores if reading.scores else -math.inf
+    first = bisect_right(spans, -least, key=lambda span: -span.worth)
+    free = _take_spans(taken, sizes, spans[:first], free, margin)
+    free = _take_likely(taken, lines, sizes, reading, free, margin)
+    _take_spans(taken, sizes, spans[first:], free, margin)
+    return taken
+
+
+def _take_spans(
+    taken: bytearray, sizes: Sequence[int], spans: Sequence[LineSpan], free: int, margin: int
+) -> int:
+    """Takes the spans that fit, in order; returns what is left of the room."""
+    for span in spans:
         end, cost = _reach(taken, sizes, span, free, margin)
         if end == span.end or (span.least and end - span.first >= span.least):
             taken[span.first : end] = b"\1" * (end - span.first)
             free -= cost
-    return taken
+    return free
+
+
+def _take_likely(  # noqa: PLR0917 - the state of the choice
+    taken: bytearray,
+    lines: Sequence[str],
+    sizes: Sequence[int],
+    reading: Reading,
+    free: int,
+    margin: int,
+) -> int:
+    """Takes the lines that are most likely needed for their length, each with the line above it
+    that it belongs to. Names that are shown already count little, neighbours of shown lines cost
+    less. Returns what is left of the room."""
+    names = {index: line_names(lines[index]) for index in reading.scores}
+    shown = {name for index, own in names.items() if taken[index] for name in own}
+
+    def rank(index: int) -> float:
+        own = names[index]
+        new = len(own - shown) / len(own) if own else 1.0
+        beside = taken[max(0, index - 1)] + taken[min(index + 1, len(taken) - 1)]
+        size = float(sizes[index] + _PER_GAP * (2 - beside))
+        worth = reading.scores[index] * (_KNOWN_NAMES + (1 - _KNOWN_NAMES) * new)
+        return -worth / math.pow(size, _LENGTH_POWER)
+
+    waiting = [(rank(index), index) for index in names if not taken[index]]
+    heapify(waiting)
+    while waiting and free > margin:
+        before, index = heappop(waiting)
+        now = rank(index)
+        if taken[index]:
+            continue
+        if now > before and waiting and now > waiting[0][0]:  # its names were shown meanwhile
+            heappush(waiting, (now, index))
+            continue
+        for at in {reading.above_of.get(index, index): 0, index: 0}:
+            if taken[at]:
+                continue
+            end, cost = _reach(taken, sizes, LineSpan(at, at + 1, 0.0), free, margin)
+            if end == at:
+                break
+            taken[at] = 1
+            free -= cost
+            shown |= names.get(at, frozenset())
+            for next_to in (at - 1, at + 1):
+                if next_to in names and not taken[next_to]:
+                    heappush(waiting, (rank(next_to), next_to))
+    return free
 
 
 def _reach(

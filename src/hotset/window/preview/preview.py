@@ -20,6 +20,7 @@ from hotset.window.preview.content import (
 )
 from hotset.window.preview.excerpt import Excerpt, ExcerptView, LineSpan, Reading, Worth, compose
 from hotset.window.preview.json_text import is_laid_out, read_json_lines, view_json
+from hotset.window.preview.line_scores import line_scores
 from hotset.window.preview.opaque import view_opaque
 from hotset.window.preview.output import read_checks, read_log, read_output, skim_checks, skim_log
 from hotset.window.preview.prose import read_prose, view_markup
@@ -33,10 +34,20 @@ _FRAME_SHARE = 0.1  # of the room, for what stands above the content
 _SHORTEST_FRAME = 100
 _POINTED = Worth.HEAD + 8  # more than the beginning of a file, less than what went wrong in it
 _ABOVE, _BELOW = 3, 8  # lines around one that was pointed to
+_FIRST_OF_FILE = Worth.ASKED
+"""What is chosen before likely lines of a file read to be edited: whole functions near the task,
+and the imports."""
+_SCORED_LABELS = 0.04  # most of the room for labels of gaps, where lines are chosen by the task
+_SCORED_MENTIONS = 0.01  # the same for names in gaps: a line that is likely needed says more
 _LOOKED_AT = 96 * 1024  # characters read closely; beyond, only errors and warnings are searched
 
 # types that may contain sections of other types
 _MIXED = (ContentType.OUTPUT, ContentType.SEARCH, ContentType.LISTING)
+
+SCORED = frozenset(
+    {ContentType.CODE, ContentType.SEARCH, ContentType.PROSE, ContentType.OUTPUT, ContentType.JSON}
+)
+"""Types whose lines are chosen by what the task needs, behind what their readers must show."""
 
 _READERS: Mapping[ContentType, Callable[[Body, ToolQuery], Reading]] = {
     ContentType.JSON: read_code,
@@ -107,6 +118,14 @@ def _preview_of_lines(
         reading = _add_skimmed(
             reading, _SKIMMERS[type_](inner.part(0, len(inner.lines)), query), near
         )
+    if {of for _, of in parts} <= SCORED and (scores := _likely(near, query)):
+        reading = replace(
+            reading,
+            scores=scores,
+            before_scores=_FIRST_OF_FILE if query.reads_file else reading.before_scores,
+            label_share=min(reading.label_share, _SCORED_LABELS),
+            mentions_share=_SCORED_MENTIONS,
+        )
     spans = [
         span
         for span in (*frame, *_pointed_spans(inner, query), *reading.spans)
@@ -117,6 +136,20 @@ def _preview_of_lines(
     return Preview(
         type_, excerpt.text, _left_out(excerpt, lines) + _piece_note(slice_, lines), slice_
     )
+
+
+def _likely(near: Sequence[Body], query: ToolQuery) -> dict[int, float]:
+    """How likely each line is needed, of those read closely."""
+    return {
+        index: score
+        for part in near
+        for index, score in enumerate(
+            line_scores(
+                part.lines, replace(query, pointed=tuple(at - part.first for at in query.pointed))
+            ),
+            part.first,
+        )
+    }
 
 
 def _pointed_spans(inner: Body, query: ToolQuery) -> Iterator[LineSpan]:
@@ -218,7 +251,11 @@ def _preview_of_view(
     view = _VIEWERS[type_](inner, replace(query, room=room))
     if not view.lines:
         return None
-    excerpt = compose(view.lines, view.reading, room, view.mark, view.margin)
+    reading = view.reading
+    if type_ in SCORED and (found := line_scores(view.lines, replace(query, pointed=()))):
+        scores = dict(enumerate(found))
+        reading = replace(reading, scores=scores, mentions_share=_SCORED_MENTIONS)
+    excerpt = compose(view.lines, reading, room, view.mark, view.margin)
     text = "\n".join(piece for piece in (before, excerpt.text, after) if piece)
     size = _size(lines)
     slice_ = view.slice(*max(excerpt.gaps, key=_length)) if excerpt.gaps else ""

@@ -39,7 +39,7 @@ def read_prose(body: Body, query: ToolQuery) -> Reading:
     scores = closeness(parts, query)
     headings = _headings(lines)
     spans = list(ends(body, query.room))
-    spans.extend(body.span(index, index + 1, Worth.OUTLINE + 5) for index in headings)
+    spans.extend(body.span(index, index + 1, Worth.ODD) for index in headings)
     odd = _odd_sentences(lines)
     for (first, end), part, score in zip(units, parts, scores, strict=True):
         if not part.strip():

@@ -35,6 +35,7 @@ _MOST_HITS = 4000  # lines of a search that are laid out by files
 _HITS = 0.6  # of them have the name of a file before them
 _SLICE_LINES = 100
 _WITH_CONTEXT = 2  # times the room: of a longer text, the lines around hits are left out
+_FILE_NAME = Worth.ASKED + 15  # more than any hit: which files have hits is asked first
 _PER_GROUP = 3.0  # how much less each further hit of the same file is worth
 _CONTEXT_LESS = 40.0  # how much less a hit's context is worth than any hit
 _MATCH = re.compile(r"[^:\n]{0,240}?(?:^|:)\s{0,6}\d{1,7}:")
@@ -120,7 +121,15 @@ def view_hits(body: Body, query: ToolQuery) -> ExcerptView:
     ]
     left = sum(context) if bare else 0
     preface = f"[{left:,} lines around the hits left out]" if left else ""
-    reading = Reading(spans, no_label, preface, label_share=0.0, widest=_WIDEST_HIT)
+    reading = Reading(
+        spans,
+        no_label,
+        preface,
+        label_share=0.0,
+        widest=_WIDEST_HIT,
+        before_scores=_FILE_NAME,
+        above_of={at: first for first, end in files for at in range(first + 1, end)},
+    )
     return ExcerptView(lines, reading, mark, len(f"… lines {body.end}-{body.end} …"), slice_)
 
 
@@ -134,16 +143,16 @@ def _file_spans(
     """The name of each file with its best hit, then its further hits; context comes last."""
     scores = closeness(lines, query)
     best = closeness(["\n".join(lines[first:end]) for first, end in files], query)
+    crowded = len(files) * _WIDEST_HIT > 2 * query.room  # of many files, only the names come first
     for (first, end), near in zip(files, best, strict=True):
         hits = [at for at in range(first + 1, end) if _is_match(lines[at])] or list(
             range(first + 1, end)
         )
-        yield LineSpan(first, first + 1, Worth.ASKED + 15 + 12 * near)
+        yield LineSpan(first, first + 1, _FILE_NAME + 12 * near)
         ranked = sorted(hits, key=lambda at: (-scores[at], at))
         for rank, at in enumerate(ranked):
-            yield LineSpan(
-                at, at + 1, Worth.ASKED + 12 * near + 6 * scores[at] - _PER_GROUP * min(rank, 12)
-            )
+            worth = Worth.ASKED + 12 * near + 6 * scores[at] - _PER_GROUP * min(rank, 12)
+            yield LineSpan(at, at + 1, worth if rank or crowded else max(worth, _FILE_NAME))
         yield LineSpan(first, end, Worth.REST + 10 * near, least=2)
 
 
