@@ -348,7 +348,7 @@ class Knobs(Struct, frozen=True):
     regret: Annotated[float, Meta(ge=0, le=10_000, extra={"unit": "retrievals"})] = 7.0
     """How many retrievals a batch of departures is expected to cause: what it must save at least,
     beside its own price."""
-    finished: Share = 0.3
+    finished: Share = 0.1
     """Of `regret`, for steps of finished work: little of it is asked for again, so it leaves
     earlier."""
     patience: Annotated[AtLeastOne, _of("calls")] = 60
