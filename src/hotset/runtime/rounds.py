@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hotset import tokens
@@ -257,7 +258,8 @@ def _bring_back(
     )
     if index is not None and got.found:
         own = [wanted.id] if isinstance(wanted, Retrieve) and not got.pages else []
-        index.touch([*got.pages, *own], scene.here.turn, scene.here.session or "")
+        with suppress(HotsetError):  # an index that is gone or damaged is made again
+            index.touch([*got.pages, *own], scene.here.turn, scene.here.session or "")
     return wanted, got
 
 
