@@ -136,7 +136,7 @@ PROMISES = (
         "Building a context takes under 10 ms and calls no model",
         RowState.PARTLY,
         (
-            "7.7 ms from request to checked body (`make bench-plan`), and no model is called; no "
+            "11 ms from request to checked body (`make bench-plan`), and no model is called; no "
             "test drives it from outside yet"
         ),
     ),
