@@ -81,6 +81,13 @@ def world(tmp_path):
         yield make
 
 
+def test_the_index_of_a_folder_that_was_moved_away_is_not_made(tmp_path):
+    with pytest.raises(StoreFailed, match="put it back"):
+        open_index(tmp_path / "data", makes_folder=False)
+
+    assert not (tmp_path / "data").exists()
+
+
 def searching(words: str, session: str = "this") -> Say:
     return Say(calls=(Call("search_history", {"query": words, "session": session}),))
 

@@ -121,7 +121,7 @@ class Machine:
         self.background = Background(self._failed)
         self.gister = Gister(self.keeper, self.background)
         opening = (
-            partial(open_index, self.config.folder, self.config.embedding)
+            partial(open_index, self.config.folder, self.config.embedding, makes_folder=False)
             if self.config.search
             else None
         )
