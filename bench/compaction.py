@@ -286,6 +286,7 @@ def real(name: str, clients: Path) -> dict[str, float]:
         own = {"HOME": str(home), "CODEX_HOME": str(home), _KEY: "none", "PI_OFFLINE": "1"}
         run = _run_codex if name == "codex" else _run_pi
         run(str(clients / name), proxy, project, {**os.environ, **own})
+        waits = proxy.machine.tally.waits.figures()
         bodies = [each.decoded.decode() for each in upstream.requests]
     told = [each for each in bodies if _TOLD["compacted"].decode() in each]
     if told:
@@ -296,6 +297,8 @@ def real(name: str, clients: Path) -> dict[str, float]:
         "requests": len(bodies),
         "with one": counts.count(1),
         "with several": sum(counts) - len(counts),
+        "cpu_p99_ms": waits.cpu_p99_ms,
+        "cpu_longest_ms": waits.cpu_longest_ms,
     }
 
 
