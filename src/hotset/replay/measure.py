@@ -260,7 +260,7 @@ def _count_pause(
     """Add what a pause cost that was longer than the cache lives by so many seconds, and what calls
     to keep it warm would have saved: one every `ttl - 30` seconds, which reads the prefix.
 
-    Nobody knows how long a pause will be: they end when they have cost as much as a rewrite.
+    A pause has no known length: they end when they have cost as much as a rewrite.
     """
     prompt, prefix, cost = call
     price = rules.price

@@ -84,7 +84,7 @@ class LineWeigher:
     ) -> tuple[Line, ...]:
         encoding = tokens.encoding_of(model)
         # Hidden text belongs to its message, but is known only after the message was first counted.
-        told = f"{encoding}+"
+        with_hidden = f"{encoding}+"
         first = next((link.chain for link in links if not link.message.aside), ROOT)
         with self._lock:
             held = self._held.get(first) or _Conversation()
@@ -92,7 +92,7 @@ class LineWeigher:
             find = held.lines.get(encoding, {}).get
             known = [find(each.chain) for each in links]
             if hidden:
-                find = held.lines.get(told, {}).get
+                find = held.lines.get(with_hidden, {}).get
                 known = [
                     find(each.chain) if each.chain in hidden else line
                     for each, line in zip(links, known, strict=True)
@@ -101,7 +101,7 @@ class LineWeigher:
             line
             or self._keep(
                 held,
-                told if each.chain in hidden else encoding,
+                with_hidden if each.chain in hidden else encoding,
                 _weigh_link(each, encoding, model, hidden.get(each.chain)),
             )
             for each, line in zip(links, known, strict=True)
@@ -110,7 +110,7 @@ class LineWeigher:
             if held.size > _MOST_BYTES:  # rewound often: keep only its current lines
                 held = _Conversation()
                 for line in lines:
-                    held.add(told if line.chain in hidden else encoding, line)
+                    held.add(with_hidden if line.chain in hidden else encoding, line)
             self._held.put(first, held, held.size)
         return lines
 

@@ -37,7 +37,8 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
     goal = _goal(weighed, resident, knobs, moment)
     pieces = finished_clusters(weighed.lines, may)
     ranked = _rank_clusters(weighed, may, pieces, knobs, moment)
-    leaving = _leaving(weighed, _instructions_last(ranked, goal.instructed), goal)
+    ranked = _instructions_last(ranked, goal.instructed)
+    leaving = _leaving(weighed, ranked, goal)
     finished = frozenset(step.number for piece in pieces for step in piece)
     regret = _regret(leaving, finished, knobs)
     if not (overflow or crowded or _pays(weighed, leaving, regret, knobs, moment)):
@@ -47,7 +48,7 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
     departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
     if 0 < len(leaving) < len(may):  # a kind's share is net of the logs that stay
         logged = sum(row.tokens for row in departure.rows) / len(leaving)
-        leaving = _leaving(weighed, _instructions_last(ranked, goal.instructed), goal, logged)
+        leaving = _leaving(weighed, ranked, goal, logged)
         departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
     departure.rows += _shown_anew(departure, weighed, knobs, moment)
     fold(departure, weighed, knobs, moment)

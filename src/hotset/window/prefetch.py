@@ -1,5 +1,5 @@
-"""Code that a prompt is about and nobody has read yet: which files, how likely each is right, and
-the text that offers it. Pure.
+"""Code that a prompt is about and that no action has read: which files, how likely each is right,
+and the text that offers it. Pure.
 
 The index ranks by nearness; this module estimates how likely a file is one that the prompt's work
 will change, from a few signs of what was found. The weights are fitted to commits of public

@@ -273,7 +273,7 @@ def _make(
         for each, (first, last) in list(spans.items())[-_MOST_NAMED:]
         if each != origin.session
     ]
-    told = earlier_text(
+    text = earlier_text(
         cut.change,
         stub,
         [seal(line).text for line in _work_lines(read_work(lines), cut.change)],
@@ -297,8 +297,8 @@ def _make(
         OfferKind.REFERENCE,
         stub.id,
         OfferSlot.BEHIND_PROMPT,
-        told,
-        scene.count(told.encode()),
+        text,
+        scene.count(text.encode()),
         1.0,
         origin=_Offer(cut, session, session in (origin.session, origin.parent), reference),
     )

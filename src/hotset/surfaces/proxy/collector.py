@@ -1,4 +1,4 @@
-"""How memory is used: Python looks for garbage while nobody waits, and freed memory goes back.
+"""How memory is used: Python looks for garbage while no request waits, and freed memory goes back.
 
 A full collection looks at every object. With a few long conversations in memory it takes 50 to 100
 ms, and whichever request comes at that moment would wait for it. glibc keeps what was freed, in up
@@ -29,8 +29,7 @@ _ARENAS = 1
 _RETURNED_BYTES = 1 << 18
 """Larger blocks go back at once. glibc raises this threshold to 32 MiB unless it is set."""
 _SPARE_BYTES = 8 << 20
-"""Freed memory that is kept for what comes next: with 128 KiB, calls took a twentieth more CPU
-time."""
+"""Freed memory that is kept for what comes next: glibc's 128 KiB would go back and forth."""
 
 
 class IdleCollector:

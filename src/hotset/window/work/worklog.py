@@ -349,8 +349,8 @@ _LONGEST_LINE = 240
 
 
 def counted_line(text: str) -> str:
-    """The last line that counts tests, errors or problems, near either end of an output. Where
-    nothing ran, that, and how often it was said."""
+    """The last line that counts tests, errors or problems, near either end of an output. If
+    nothing ran: that line, and its count."""
     lines = text.splitlines()
     edges = lines if len(lines) <= 2 * _EDGE else [*lines[:_EDGE], *lines[-_EDGE:]]
     plain = (" ".join(line[:_LONGEST_LINE].split()).strip(" =-") for line in edges)

@@ -284,16 +284,16 @@ class _Part:
         out."""
         if self._outcome.ending is not Ending.SUCCESS:
             return
-        told = once(
+        learnt = once(
             (
                 *(f"Decided: {text}" for text in self._decisions()),
                 *(f"Learned: {each.text}" for each in lessons if each.trust is not Trust.OUTSIDE),
             )
         )
-        if told:
+        if learnt:
             changed = changed_files(self._acts)[:_MOST_FILES]
             files = (f"Changed: {', '.join(changed)}",) if changed else ()
-            text = "\n".join((self._shared_title, *told, *files))
+            text = "\n".join((self._shared_title, *learnt, *files))
             yield WorkFinding(text, self._line[0].page.id, self._line[-1].page.time)
 
     def facts(self) -> Iterator[MemoryRecord]:
