@@ -37,6 +37,7 @@ from hotset.nouns.page import Role
 from hotset.nouns.turn import TurnId
 from hotset.replay.conversation import RecordedMessage, RecordedSession
 from hotset.replay.formats import read
+from hotset.replay.learning import as_anthropic
 from hotset.runtime.planner import Planner
 from hotset.runtime.renderer import Unplanned
 from hotset.store.sqlite import SqliteStore
@@ -183,7 +184,7 @@ def _upstream(dialect: DialectName) -> str:
 def _requests(recorded: RecordedSession) -> Iterator[tuple[bytes, float]]:
     """The body and the time of every call. After a compaction a client's history begins anew."""
     dialect, now = _dialect(recorded.model), 1_700_000_000.0
-    write = {DialectName.ANTHROPIC: _anthropic, DialectName.OPENAI_CHAT: _chat}.get(
+    write = {DialectName.ANTHROPIC: as_anthropic, DialectName.OPENAI_CHAT: _chat}.get(
         dialect, _responses
     )
     field = "input" if dialect is DialectName.OPENAI_RESPONSES else "messages"
@@ -219,32 +220,6 @@ def _head(recorded: RecordedSession, dialect: DialectName) -> _Message:
         {"type": "function", "name": name, "parameters": _SCHEMA, "strict": False} for name in names
     ]
     return {"model": recorded.model, "store": False, "tools": tools}
-
-
-def _anthropic(message: RecordedMessage) -> Iterator[_Message]:
-    if message.role is Role.TOOL:
-        result = {"type": "tool_result", "tool_use_id": message.call, "content": message.text}
-        yield {"role": "user", "content": [result]}
-        return
-    blocks: list[_Message] = []
-    if message.thinking:
-        blocks.append({"type": "thinking", "thinking": message.thinking, "signature": "c2lnbmVk"})
-    if message.text.strip():
-        blocks.append({"type": "text", "text": message.text})
-    blocks += [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)}
-        for call in message.calls
-    ]
-    if blocks:
-        yield {"role": "assistant" if message.role is Role.ASSISTANT else "user", "content": blocks}
-
-
-def _input(arguments: str) -> _Message:
-    try:
-        given = json.loads(arguments)
-    except ValueError:
-        given = None
-    return given if isinstance(given, dict) else {"input": arguments}
 
 
 def _chat(message: RecordedMessage) -> Iterator[_Message]:

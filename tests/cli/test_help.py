@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -65,7 +66,7 @@ def test_each_command_has_examples_that_click_can_parse(name):
     ]
     assert shown
     for line in shown:
-        words = re.split(r"\s+[|>]\s*", line)[0].replace('"fix the tests"', "fix").split()
+        words = shlex.split(re.split(r"\s+[|>]\s*", line)[0])
         assert words[1] == name
         command.make_context(name, words[2:], resilient_parsing=False).close()
 

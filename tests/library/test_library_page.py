@@ -26,7 +26,7 @@ def test_the_code_on_the_page_runs(tmp_path, monkeypatch, upstream, capsys):
     }.items():
         monkeypatch.setenv(name, value)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     scope: dict[str, object] = {}
     made: list[object] = []
     for block in blocks:
@@ -38,3 +38,4 @@ def test_the_code_on_the_page_runs(tmp_path, monkeypatch, upstream, capsys):
     told = capsys.readouterr().out
     assert "Message 1 said: Hello!" in told
     assert "What does README.md say?" in told
+    assert "1 hot" in told

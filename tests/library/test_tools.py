@@ -88,3 +88,36 @@ def test_register_is_a_decorator_too_and_refuses_what_has_no_types(project):
         assert memory.tools.use(memory.tools.find("double")[0].tool.name, {"number": 4}).text == "8"
         with pytest.raises(BadInput, match="needs a type"):
             memory.tools.register(lambda number: number, name="nothing")
+
+
+@pytest.mark.row("D1", "D7")
+def test_a_program_asks_how_tools_fare_which_go_next_and_which_are_inactive(project):
+    (project / "config.toml").write_text("[tools]\ncreate = true\n")
+    code = 'def {name}(text: str) -> str:\n    """Tidy a text up."""\n    return text\n'
+    with hotset.open(project, data=project / "data") as memory:
+        for name in ("tidy_a", "tidy_b"):
+            given = {"name": name, "code": code.format(name=name)}
+            memory.tools.use("hotset__create_tool", given)
+        memory.tools.use("created__tidy_a", {"text": "x"})
+        used, unused = memory.tools.metrics("created__tidy_a"), memory.tools.metrics("tidy_b")
+        going = memory.tools.candidates(5)
+        inactive = memory.tools.inactive()
+
+    assert (used.calls, used.failures, used.tier, used.status) == (1, 0, "hot", "active")
+    assert used.seconds > 0
+    assert used.last_used is not None
+    assert (unused.calls, unused.tier, unused.ttl_left) == (0, "probation", None)
+    assert [each.name for each in going] == ["created__tidy_b", "created__tidy_a"]
+    assert inactive == ()
+
+
+def test_the_same_is_awaited_on_a_loop(project):
+    async def program() -> int:
+        async with hotset.open(project, data=project / "data") as memory:
+            memory.tools.register(weather)
+            [found] = await memory.tools.find("weather forecast")
+            await memory.tools.use(found.tool.name, {"city": "Bern"})
+            assert await memory.tools.candidates(2) == await memory.tools.inactive() == ()
+            return (await memory.tools.metrics(found.tool.name)).calls
+
+    assert asyncio.run(program()) == 1

@@ -62,9 +62,13 @@ class Shelf:
         return ToolMatches(self.find(query, limit, only, session=session))
 
     def render_found(
-        self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
+        self,
+        ghosts: Sequence[Ghost],
+        max_tokens: int,
+        waiting: Sequence[KnownTool] = (),
+        faults: Sequence[str] = (),
     ) -> str:
-        del max_tokens, waiting
+        del max_tokens, waiting, faults
         lines = [
             f"{ghost.tool.name} [{ghost.score:.2f}] {ghost.tool.parameters.decode()}"
             for ghost in ghosts
@@ -72,8 +76,9 @@ class Shelf:
         return "\n".join(lines) or "[hotset: no tool fits; ask in other words]"
 
     async def use_async(
-        self, name: str, arguments: object, *, session: str = "", query: str = ""
+        self, name: str, arguments: object, *, session: str = "", query: str = "", turn: int = 0
     ) -> ToolUse:
+        del turn
         self.used.append((name, session, query))
         made = self.bound.get(name)
         if made is None:

@@ -560,7 +560,7 @@ def test_memories_that_somebody_hands_over_wait_for_a_person(here: Here, tmp_pat
 def test_a_cloned_working_memory_is_quoted_behind_the_prompt_and_forges_nothing(here: Here):
     lines = "\n".join(
         f"- {DISGUISES[disguise](planted)}"
-        for disguise, planted in product(("plain", "zero width"), PLANTED)
+        for disguise, planted in product(("plain", "zero width"), reversed(PLANTED))
     )
     (here.config.project / "CONTINUITY.md").write_text(
         f"# Continuity\n\n## Mistakes to avoid\n{lines}\n\n## Decisions\n{lines}\n"

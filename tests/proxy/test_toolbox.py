@@ -33,6 +33,7 @@ from hotset.sources.tools.toolbox import Toolbox
 from hotset.testing import Call, RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.faults import Fin, Reset, Status
+from hotset.window.ghosts import GHOSTS_ABOVE
 from tests.proxy.conftest import Pair
 from tests.proxy.shelf import Shelf
 from tests.proxy.talking import (
@@ -118,6 +119,11 @@ def _results(request, count: int = 1) -> list[str]:
     ]
 
 
+def _text(request) -> str:
+    parts = (part.content for message in asked(request).messages for part in message.parts)
+    return b"\n".join(parts).decode()
+
+
 def _assert_nothing_was_seen(talk: Talk, world: Pair) -> None:
     assert not any(ours in talk.wrote for ours in HIDDEN)
     assert_each_extends_the_one_before(world.upstream.requests)
@@ -181,6 +187,35 @@ def test_a_tool_that_fits_the_first_prompt_stands_in_the_list_and_is_called_by_i
     assert re.search(r"\[GHOST [01]\.\d\d\] Create an issue on GitHub\.", ghost)
     assert _results(world.upstream.requests[1])[0].endswith("Issue 17 is open: It broke")
     assert [(name, query) for name, _, query in tools.used] == [(ISSUE, PROMPT)]
+    _assert_nothing_was_seen(conversation, world)
+
+
+@pytest.mark.row("L3")
+@pytest.mark.rest_slow
+def test_a_tool_that_fits_a_later_prompt_is_named_behind_it_once_and_can_be_called(talk):
+    conversation, world = talk(
+        Say("Hello."),
+        Say(calls=(use(ISSUE, title="It broke"),)),
+        Say("Done."),
+        Say(calls=(Call(ISSUE, {"title": "Again"}),)),
+        Say("Done, too."),
+    )
+
+    conversation.say(OTHER)
+    conversation.say(PROMPT)
+    conversation.say("Please create an issue for that, too.")
+
+    first, second, used, again, last = world.upstream.requests
+    assert [_names(request) for request in world.upstream.requests] == [
+        ["read_file", *OURS, "find_tools", "use_tool"]
+    ] * 5
+    assert GHOSTS_ABOVE not in _text(first)
+    assert _text(second).count(GHOSTS_ABOVE) == _text(again).count(GHOSTS_ABOVE) == 1
+    told = _text(second).partition(GHOSTS_ABOVE)[2]
+    assert "github__create_issue" in told
+    assert "title" in told
+    assert _results(used)[0].endswith("Issue 17 is open: It broke")
+    assert _results(last)[0].endswith("Issue 17 is open: Again")
     _assert_nothing_was_seen(conversation, world)
 
 
@@ -796,7 +831,7 @@ def test_a_server_keeps_its_state_through_a_conversation_and_its_end_is_told(pai
     assert "title" in wrong
     assert "[hotset: " in _results(crashed)[0]
     assert _results(gone)[0].endswith("there is no such note")
-    assert [name for name in _names(found) if "__" in name] == ["notes__add_note"]
+    assert "notes__add_note" in _names(found)
     assert talk.text == "It is gone."
     _assert_nothing_was_seen(talk, world)
 
@@ -812,3 +847,32 @@ def test_a_round_that_reads_a_tools_result_counts_for_those_who_have_the_tool_wi
         [bill] = store.bills()
     assert bill.calls == 2
     assert bill.usage.prompt / 2 < bill.whole.prompt < bill.usage.prompt
+
+
+@pytest.mark.row("L6")
+@pytest.mark.rest_slow
+def test_a_call_by_name_of_a_broken_skill_is_answered_with_file_and_line_and_a_mended_one_runs(
+    pair, dialect, tmp_path
+):
+    folder = tmp_path / "data/.agents/skills/word-tools"
+    script = folder / "scripts/words.py"
+    script.parent.mkdir(parents=True)
+    good = 'def count_words(text: str) -> int:\n    """Count."""\n    return len(text.split())\n'
+    (folder / "SKILL.md").write_text("---\nname: word-tools\ndescription: Counts words.\n---\n")
+    script.write_text(good)
+    call = Call("word-tools__count_words", {"text": "one two"})
+    world = pair([Say(calls=(call,)), Say("So many.")] * 3, strict=True)
+    talk = Talk(world.address, dialect)
+
+    talk.say("Count.")
+    counted = _results(world.upstream.requests[-1])[0]
+    script.write_text(good.replace("split())", "split()"))
+    talk.say("Again.")
+    broken = _results(world.upstream.requests[-1])[0]
+    script.write_text(good.replace("len(", "10 * len("))
+    talk.say("Again.")
+
+    assert counted.endswith("\n2")
+    assert f"{script}, line 3: '(' was never closed. Mend the file" in broken
+    assert _results(world.upstream.requests[-1])[0].endswith("\n20")
+    assert "hotset" not in talk.wrote

@@ -2,7 +2,8 @@
 
 Every start is a line in FOLDER/starts. What it says of its tools stands in FOLDER/tools.json, where
 a test can change it; it says nothing of them while there is a FOLDER/hold, and tells with the next
-answer that they changed when there is a FOLDER/news.
+answer that they changed when there is a FOLDER/news. A FOLDER/broken ends it at once.
+Every call of read_file, look_up or write_file is a line in FOLDER/calls.
 """
 
 import json
@@ -49,6 +50,8 @@ NOTES = {}
 def main():
     with (FOLDER / "starts").open("a") as starts:
         starts.write(f"{os.getpid()}\n")
+    if (FOLDER / "broken").exists():
+        sys.exit("out of order")
     for line in sys.stdin:
         message = json.loads(line)
         if (FOLDER / "news").exists():
@@ -93,6 +96,12 @@ def called(params):
             return f"kept {given['title']}"
         case "read_note" | "read_aloud":
             return NOTES.get(given["title"], "there is no such note")
+        case "read_file" | "look_up" | "write_file":
+            with (FOLDER / "calls").open("a") as calls:
+                calls.write(f"{params['name']}\n")
+            if params["name"] == "write_file":
+                Path(given["path"]).write_text(given["text"])
+            return Path(given["path"]).read_text() if "path" in given else f"found {given['word']}"
         case "long_list":
             return "\n".join(f"number {each}" for each in range(given["limit"]))
         case _:

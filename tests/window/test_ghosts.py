@@ -7,14 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import ClientTool, Loading, ToolSpec
 from hotset.nouns.tool import Ghost, OriginKind, Tool as LibraryTool
 from hotset.window.ghosts import (
     defers_own_tools,
     found_spec,
     ghost_spec,
-    is_named_in,
+    ghost_text,
     not_in_client,
 )
 from hotset.window.retrieval_tools import DESCRIPTIONS, has_twin
@@ -151,34 +150,13 @@ def test_a_tool_of_ours_is_known_by_the_description_of_any_version(spec):
     assert not has_twin(json.dumps({"name": spec.name, "description": "Other."}).encode(), [spec])
 
 
-@pytest.mark.parametrize(
-    ("prompt", "speaks"),
-    [
-        ("Please create an issue.", True),
-        ("open a github issue about the crash in the parser", True),
-        ("Hello.", False),
-        ("", False),
-        ("Create a file and run the tests.", False),
-        ("Fix the issue in parser.py.", False),
-        (
-            "Here is a long log of a build, in which the word issue comes and github too. "
-            + "Words of many kinds follow it. " * 40,
-            True,
-        ),
-    ],
-)
-def test_a_prompt_speaks_of_a_tool_where_it_names_what_the_tool_does(prompt, speaks):
-    assert is_named_in(prompt, tool(), ToolboxKnobs()) is speaks
+def test_a_ghost_behind_a_prompt_is_a_line_without_what_nobody_can_see():
+    text = ghost_text(tool(description="Create\u200b an issue.\n" + "More of it. " * 40))
 
-
-def test_a_long_prompt_that_speaks_of_much_else_does_not_ask_for_a_tool():
-    novel = " ".join(
-        f"{a}{b}"
-        for a in ("alpha", "beta", "gamma", "delta", "omega")
-        for b in ("wards", "light", "stone", "water", "fall")
-    )
-
-    assert not is_named_in(f"{novel} issue github", tool(), ToolboxKnobs())
+    assert text.startswith("- github__create_issue: Create")
+    assert "\u200b" not in text
+    assert "\n" not in text
+    assert len(text) < 160
 
 
 @pytest.mark.parametrize(

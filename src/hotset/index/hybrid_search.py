@@ -51,6 +51,7 @@ from hotset.index.full_text import (
     fts5_query,
     query_terms,
     score_unfolded,
+    talk_terms,
     tool_terms,
 )
 from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
@@ -69,6 +70,7 @@ _MOST_CONDEMNED = 3  # generations: whatever still fails then is no matter of da
 _FILTERS_KEPT = 32
 _ALL = frozenset({"words", "meaning", "tail"})
 _TOOLS_ALONE = frozenset({Sort.TOOL})
+_TALK = frozenset({Sort.PAGE, Sort.MEMORY})
 
 
 _HOT_SECONDS = 0.002  # less than that leaves no time to ask anybody
@@ -163,11 +165,7 @@ class IndexSearch:
         if (known := self._answers.get(query, tier, version)) is not None:
             return known
         asked = analyse_query(query.words)
-        wanted = (
-            tool_terms(query_terms(asked))
-            if query.only.sorts == _TOOLS_ALONE
-            else query_terms(asked)
-        )
+        wanted = _terms_of(asked, query.only.sorts)
         if tier is SearchTier.HOT:
             return Hits(self.hot.find(query, asked, wanted), _ALL)
         view = self._view(query, asked, wanted, version)
@@ -296,6 +294,13 @@ class IndexSearch:
                 if self._generations.condemn(view.generation.number):
                     self._condemned.add(view.generation.number)
                 return
+
+
+def _terms_of(asked: AnalysedQuery, sorts: frozenset[Sort]) -> Terms:
+    wanted = query_terms(asked)
+    if sorts == _TOOLS_ALONE:
+        return tool_terms(wanted)
+    return talk_terms(wanted) if sorts and sorts <= _TALK else wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,16 +120,18 @@ class Prefetch(Struct, frozen=True):
 class ToolboxKnobs(Struct, frozen=True):
     """Which tools are in a session's list before the model asks, and which a search returns."""
 
-    ghost_fit: Share = 0.5
-    """Of the best score, that a tool needs to be in the list."""
+    ghost: Probability = 0.2
+    """How likely the best tool for a prompt must be, for any to be offered with it: with it, some 5
+    in 100 prompts that no tool fits are offered one."""
+    ghost_fit: Share = 0.3
+    """Of that likelihood, that further ones need."""
     ghost_share: WindowShare = 0.05
-    """For the schemas of ghosts, which every call of the session pays for."""
-    ghost_words: Annotated[Count, _of("words")] = 2
-    """Telling words that a prompt and a tool must share. A search always finds something, and most
-    prompts ask for no tool."""
-    ghost_words_share: Share = 0.1
-    """Of a prompt's telling words, that it must share with the tool: a long prompt has every word
-    in it somewhere."""
+    """For the schemas of ghosts in the list, which every call of the session pays for."""
+    ghost_tokens: Tokens = 600
+    """For ghosts behind one prompt."""
+    ghost_cost: Share = 0.02
+    """Of the window's content, that ghosts behind prompts may have; a third of `ghost_tokens` in
+    any case."""
     fit: Share = 0.05
     """Of the best score, that a tool needs to be returned by `find_tools`: what is below is no
     better than any other."""
@@ -534,6 +536,9 @@ class Remembering(Struct, frozen=True):
     it has to ask."""
     index_tokens: Tokens = 100
     """Tokens of the index of topics that a session begins with."""
+    index_from: Annotated[Count, _of("memories")] = 6
+    """From so many memories on, a session begins with that index: fewer are found by their words
+    alone."""
     offer_tokens: Tokens = 400
     """Of all that a prompt may bring along, the start's included."""
     offer_seconds: Seconds = 0.3

@@ -34,6 +34,10 @@ METADATA = Space("metadata")
 session or a page."""
 
 
+LEARNED_FROM = "learned_from"
+"""Among the metadata of a session that did not go through hotset: the file it was learned from."""
+
+
 def decode_metadata(value: bytes | None) -> dict[str, str]:
     """The value of a note of `METADATA`; empty where it cannot be read."""
     try:

@@ -138,10 +138,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A text of a source that has an id of its own, whole."""
+    """A text of a source: what has an id of its own, whole, or what it knows on a question."""
 
     heading: str
     text: str
+    answers: bool = False
+    """It is all that a question asks for: no pages need to be searched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from hotset.nouns.knobs import AtLeastOne, Count, Seconds
+from hotset.nouns.knobs import AtLeastOne, Count, Seconds, Share
 
 Texts = tuple[Annotated[str, Meta(min_length=1)], ...]
 
@@ -158,6 +158,29 @@ class Life:
     pinned: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ToolMetrics:
+    """How a tool fares now."""
+
+    name: str
+    origin: OriginKind
+    status: ToolStatus
+    tier: ToolTier
+    score: float
+    """From 1, just used, down to 0."""
+    calls: int
+    failures: int
+    seconds: float
+    """Of all its calls together."""
+    born: float
+    last_used: float | None
+    inactive_since: float | None
+    ttl_left: float | None
+    """Seconds until it is deleted unless it is used; None for one that is active, or that no agent
+    created: that is never deleted."""
+    pinned: bool
+
+
 class Deferring(StrEnum):
     """Whether tools that were found are handed to the model in the provider's own way, to be called
     by their own names."""
@@ -200,6 +223,21 @@ class Tooling(Struct, frozen=True):
     long."""
     create: bool = False
     """Agents may write tools of their own, which then run on this machine."""
+    capacity: AtLeastOne = 50
+    """Tools that agents created and that are kept at once; a new one evicts the least useful."""
+    life_seconds: Annotated[float, Meta(ge=1, le=1_000_000_000)] = 9400.0
+    """After which the score of a tool that was used once has fallen to 1/e."""
+    inactive_at: Share = 0.1
+    """The score at which a tool becomes inactive: after six hours for one that was used once."""
+    ttl_seconds: Seconds = 86_400.0
+    """After which an inactive tool that an agent created is deleted."""
+    pins: Texts = ("filesystem", "terminal", "writer", "git", "note_taker")
+    """Patterns of sources and of full tool names whose tools are pinned from their first use on."""
+    answer_from_store: bool = False
+    """Repeated calls of tools that declare themselves read-only and idempotent are not run again
+    while what they read is unchanged (`answers`)."""
+    answer_seconds: Seconds = 30.0
+    """For how long, where it is unknown what they read."""
     skills: Texts = ()
     """Further folders with skills."""
     allow: Texts = ()

@@ -50,6 +50,8 @@ class RecordedMessage:
     """Tokens that the provider reported for the reply."""
     compaction: bool = False
     """True for a summary that replaces everything before it: the prompt starts over here."""
+    by_client: bool = False
+    """True for a user's message that the record says the client wrote by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,12 @@ class RecordedSession:
     messages: tuple[RecordedMessage, ...]
     fixed_tokens: int = 0
     """Tokens of system text and tool schemas that were sent but are not among the messages."""
+    agent: str = ""
+    """The client's name, as it calls itself on the wire; empty if the format does not tell."""
+    folder: str = ""
+    """The folder that it worked in, where the record names it."""
+    is_subagent: bool = False
+    """True if another agent, not a person, wrote its prompts."""
 
 
 _AROUND = 4

@@ -31,7 +31,12 @@ TYPES: Mapping[str, frozenset[str]] = {
     "checkpoint": frozenset({"Checkpoint"}),
     "handoff": frozenset({"Handoff", "SessionLinked"}),
     "prefetch": frozenset({"Prefetched", "PrefetchJudged"}),
-    "tool": frozenset({"ToolUsed", "ToolsFound", "DeferringRefused"}),
+    "tool": frozenset(
+        {
+            *("ToolUsed", "ToolsFound", "DeferringRefused", "ToolCreated", "ToolInactivated"),
+            *("ToolDeleted", "ToolRestored", "ToolPinned", "ToolUnpinned"),
+        }
+    ),
     "summary": frozenset({"Summarised", "SummaryFailed"}),
     "memory": frozenset({"MemoryLoaded", "MemoryArranged", "Heeded", "Outcome", "Erased"}),
 }

@@ -252,6 +252,7 @@ def _bring_back(
         scene.store,
         scene.here,
         readers=[source.read for source in machine.sources],
+        abouts=[source.about for source in machine.sources],
         index=index,
         sees=sees,
         patience=patience,

@@ -202,6 +202,12 @@ class Source(Protocol):
         del id, store
         return None
 
+    def about(self, words: str, here: Place, max_tokens: int) -> SourceText | None:
+        """What it knows on a question or a topic beyond the pages of conversations, for a model;
+        None if nothing fits."""
+        del words, here, max_tokens
+        return None
+
     def was_read(self, id: str, tokens: int, scene: Scene) -> Sequence[Deposit]:
         """Note that a model read this id; returns the deposits to keep if the id is this
         source's."""

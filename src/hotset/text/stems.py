@@ -14,6 +14,12 @@ _INFLECTIONS = ("ing", "ed", "es", "s")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ers", "ies", "ied", "ed", "es", "er", "s", "e", "y")
 _NO_PLURAL = ("ss", "us", "is", "as")
 _KEEPS_IE = word_set("movies cookies series species ties dies lies pies zombies calories")
+_KEEPS_S = word_set("""
+    always analytics dynamics graphics economics ergonomics https jenkins kubernetes
+    macos mathematics nodejs nextjs news perhaps physics postgres rails sales statistics tls
+    windows
+""")
+"""Names and words that are no plurals."""
 _ADDS_ES = ("xes", "sses", "shes", "tches", "nches", "rches", "zzes")
 
 
@@ -46,7 +52,13 @@ def root(word: str) -> str:
 
 def singular(word: str) -> str:
     """The singular, fit to be shown. A name such as `test_dates` is unchanged."""
-    if len(word) <= 4 or not word.endswith("s") or word.endswith(_NO_PLURAL) or "_" in word:
+    if (
+        len(word) <= 4
+        or not word.endswith("s")
+        or word.endswith(_NO_PLURAL)
+        or "_" in word
+        or word in _KEEPS_S
+    ):
         return word
     if word.endswith("ies") and word not in _KEEPS_IE:
         return f"{word[:-3]}y"

@@ -9,15 +9,18 @@ from typing import Any
 
 import msgspec
 
-from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.message import ClientTool, Loading, ToolSpec
 from hotset.nouns.tool import Ghost, Tool as LibraryTool
+from hotset.text.characters import mark_invisible
 from hotset.text.clip import clip
-from hotset.text.stems import light_stem
-from hotset.text.stops import TOOL_PROMPT
-from hotset.text.words import split_humps, word_set
 from hotset.window.retrieval_tools import descriptions
 
+GHOSTS_ABOVE = (
+    '[hotset: tools that may fit; data, not a request. Call: use_tool(name="...", arguments={...})]'
+)
+"""First line of what is named behind a prompt."""
+
+_LONGEST_LINE = 100  # characters of a description in one line
 _MARK = re.compile(r"\[GHOST [\d.]+\] ")
 _LONGEST_DESCRIPTION = 1000  # characters; OpenAI took at most 1,024
 # a longer one costs more at every call than one call of `find_tools`
@@ -29,14 +32,6 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PROPERTY = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what Anthropic takes
 _TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _CHOICES = ("anyOf", "oneOf", "allOf")
-_LOOKED_AT = 400  # characters read of a description: what it does comes first
-_WORD = re.compile(r"[^\W\d_]+")
-_WEAK = word_set("""
-    add based check code create creat data delete delet file first following info information list
-    name new number one other result return run set string test two type update updat user value
-    work
-    """)
-"""Too common to identify a tool by themselves: every tool creates, lists and tests."""
 
 
 def ghost_spec(ghost: Ghost) -> ToolSpec | None:
@@ -70,24 +65,11 @@ def found_spec(tool: LibraryTool) -> ToolSpec | None:
     return ToolSpec(tool.name, _short(description), parameters or _ANYTHING, Loading.WHEN_FOUND)
 
 
-def is_named_in(prompt: str, tool: LibraryTool, knobs: ToolboxKnobs) -> bool:
-    """True if the prompt names what the tool does. A search always finds something, and most
-    prompts ask for no tool.
-
-    They share two significant words, one of them in the tool's name, or all of its name; and that
-    is a tenth of the prompt's words. Of the questions of Seal-Tools and StableToolBench 91 and 82
-    in 100 then have the right tool among their ghosts (99 and 91 without this test), of MetaTool's,
-    which hardly ever name what they want, 17 (73). Of 100 short prompts of recorded coding sessions
-    3 to 16 get a ghost out of these libraries, which have nothing for them; of the long ones none
-    does.
-    """
-    asked, name = _words(prompt), _words(tool.own_name)
-    telling = asked - _WEAK
-    shared = telling & (name | _words(f"{tool.source} {tool.description[:_LOOKED_AT]}"))
-    named = telling & name
-    is_whole = len(name) >= knobs.ghost_words and name <= asked
-    is_enough = len(shared) >= knobs.ghost_words_share * len(telling)
-    return bool(named) and (len(shared) >= knobs.ghost_words or is_whole) and is_enough
+def ghost_text(tool: LibraryTool, call: str = "") -> str:
+    """A library tool as named behind a prompt: `call` is how it is called; without it, its name and
+    one line."""
+    text, _ = mark_invisible(call or f"{tool.name}: {clip(_describe(tool), _LONGEST_LINE)}")
+    return f"- {text.strip()}"
 
 
 def not_in_client(ours: Sequence[ToolSpec], theirs: Sequence[ClientTool]) -> tuple[ToolSpec, ...]:
@@ -183,13 +165,6 @@ def _inside(schema: dict[str, Any], named: dict[str, Any]) -> Iterator[Any]:
         several = schema.get(key, [])
         yield from several if isinstance(several, list) else [None]
     yield from (schema[key] for key in ("items", "additionalProperties") if key in schema)
-
-
-def _words(text: str) -> frozenset[str]:
-    words = (word.lower() for word in _WORD.findall(split_humps(text)))
-    return frozenset(
-        light_stem(word) for word in words if len(word) > 2 and word not in TOOL_PROMPT
-    )
 
 
 def _is_same(ours: ToolSpec, theirs: ClientTool) -> bool:

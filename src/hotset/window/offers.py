@@ -10,6 +10,7 @@ from hotset.nouns.candidate import Candidate, Choice, OfferKind, OfferSlot, Offe
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Line, Shown, Spot
+from hotset.window.ghosts import GHOSTS_ABOVE
 
 _MOSTLY = 0.5
 """Share of a candidate's distinctive lines that must be in the window for it to count as
@@ -32,12 +33,13 @@ class _Rule:
 
 def choose_tools(offers: Sequence[Candidate], knobs: Knobs, most_ghosts: int) -> tuple[Choice, ...]:
     """Choices for the tool list: every tool already in it, and the ghosts that fit."""
+    listed = [each for each in offers if each.slot is OfferSlot.TOOL_LIST]
     room = round(knobs.toolbox.ghost_share * knobs.window)
     rules = {
         OfferKind.TOOL: _Rule(0.0, len(offers), 1 << 60, "tools"),
-        OfferKind.GHOST: _Rule(0.0, most_ghosts, room, "ghosts"),
+        OfferKind.GHOST: _Rule(_least_ghost(listed, knobs), most_ghosts, room, "ghosts"),
     }
-    return _choose([each for each in offers if each.slot is OfferSlot.TOOL_LIST], rules, None)
+    return _choose(listed, rules, None)
 
 
 def choose_texts(
@@ -46,6 +48,8 @@ def choose_texts(
     knobs: Knobs,
     count: Callable[[bytes], int],
     window: Callable[[], Collection[str]],
+    *,
+    most_ghosts: int = 0,
 ) -> tuple[Choice, ...]:
     """Choices for the text after the last message, within the `free` tokens that the plan leaves.
 
@@ -63,8 +67,33 @@ def choose_texts(
         OfferKind.REMINDER: _Rule(0.0, 1, free, "reminders"),
         OfferKind.EXCERPT: _Rule(prefetch.excerpt, prefetch.excerpts, share, "prefetch"),
         OfferKind.HINT: _Rule(prefetch.hint, prefetch.hints, share, "prefetch"),
+        OfferKind.GHOST: _Rule(1.0, 0, 0, "ghosts"),
     }
+    if any(each.kind is OfferKind.GHOST for each in texts):
+        least = _least_ghost(texts, knobs)
+        room = _ghost_room(free, knobs, count, window())
+        rules[OfferKind.GHOST] = _Rule(least, most_ghosts, room, "ghosts")
     return _choose(texts, rules, window)
+
+
+def _least_ghost(offers: Sequence[Candidate], knobs: Knobs) -> float:
+    """How likely a ghost must be: the best one decides whether the prompt asks for a tool at all;
+    if it does, further ones cost little."""
+    worths = [each.worth for each in offers if each.kind is OfferKind.GHOST]
+    asks = max(worths, default=0.0) >= knobs.toolbox.ghost
+    return knobs.toolbox.ghost * (knobs.toolbox.ghost_fit if asks else 1.0)
+
+
+def _ghost_room(
+    free: int, knobs: Knobs, count: Callable[[bytes], int], window: Collection[str]
+) -> int:
+    """Tokens for ghosts behind a prompt: those that stand in the window count, too, because every
+    call of the session reads them."""
+    above = count(GHOSTS_ABOVE.encode())
+    used = round(knobs.window) - free
+    stand = sum(count(text.encode()) for text in window if text.startswith(GHOSTS_ABOVE))
+    share = max(knobs.toolbox.ghost_tokens // 3, round(knobs.toolbox.ghost_cost * used)) - stand
+    return min(free, knobs.toolbox.ghost_tokens, share) - above
 
 
 def _choose(

@@ -75,6 +75,7 @@ def plan(
         knobs,
         moment.count,
         lambda: list(visible_texts(lines, shown, moment.hidden_texts())),
+        most_ghosts=moment.most_ghosts,
     )
     return Plan(
         shown=shown,

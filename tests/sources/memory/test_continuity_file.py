@@ -199,3 +199,19 @@ def test_a_file_that_never_stands_still_is_left_to_whoever_writes_it(tmp_path: P
 
 def _names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
+
+
+@pytest.mark.row("M8")
+def test_many_titles_do_not_push_decisions_out_of_what_a_session_begins_with(tmp_path: Path):
+    titles = tuple(
+        f"2026-11-{day:02} A task with a rather long title, part {day}" for day in range(1, 21)
+    )
+    decisions = tuple(f"decision {number} holds" for number in range(1, 5))
+    written = write_continuity(
+        tmp_path, ContinuityParts(state=titles, decisions=decisions, blockers=titles)
+    )
+    told = render_continuity(written.text, 200, frozenset({written.digest}))
+    assert told.tokens <= 200
+    assert all(each in told.text for each in decisions)
+    assert "part 1" in told.text
+    assert told.text.endswith("[hotset: more in CONTINUITY.md]")

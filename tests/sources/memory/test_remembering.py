@@ -33,7 +33,7 @@ from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Script
 
-SOON = Remembering(quiet_seconds=0.05, offer_seconds=20.0)
+SOON = Remembering(quiet_seconds=0.05, offer_seconds=20.0, index_from=1)
 LATER = Remembering(quiet_seconds=3600.0, offer_seconds=20.0)
 SMALL = Summarising(model="small-1", upstream="small", seconds=10.0, key="the-summary-key")
 TOOL = {

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
+from hotset.nouns.tool import Life, OriginKind, Tooling, ToolStatus, ToolTier
 from hotset.sources.tools.registry import (
-    INACTIVE_AT,
-    TTL,
+    DEFAULTS,
     after_use,
     decay,
     evictable,
@@ -24,6 +23,7 @@ from hotset.sources.tools.registry import (
 )
 
 NOW = 1_800_000_000.0
+TTL = DEFAULTS.ttl_seconds
 MINUTE, HOUR, DAY, YEAR = 60.0, 3600.0, 86_400.0, 31_557_600.0
 
 times = st.floats(0, 4e9, allow_nan=False)
@@ -228,7 +228,26 @@ def test_active_tools_go_by_score_and_of_equal_score_those_never_used_first():
     hot, warm, cold = used(1, 0, "hot"), used(1, 2 * HOUR, "warm"), used(1, 5 * HOUR, "cold")
     new, young = Life("new", born=NOW), Life("young", born=NOW - 2 * HOUR)
 
-    assert evictable([hot, new, warm, young, cold], NOW) == (cold, warm, young, new, hot)
+    assert evictable([hot, new, warm, young, cold], NOW) == (cold, young, warm, new, hot)
+
+
+def test_of_tools_that_are_as_new_the_oldest_goes_first_and_what_was_just_used_last():
+    older, newer = Life("b", born=NOW - 2 * MINUTE), Life("a", born=NOW - MINUTE)
+    just_used = replace(used(1, MINUTE, "c"), born=NOW - 3 * MINUTE)
+
+    assert evictable([newer, just_used, older], NOW) == (older, newer, just_used)
+
+
+def test_life_threshold_and_time_are_those_of_the_settings():
+    rules = Tooling(life_seconds=60.0, inactive_at=0.5, ttl_seconds=120.0)
+    life = used(1, MINUTE)
+
+    assert decay(life, NOW, rules) == pytest.approx(math.exp(-1 / 1.01))
+    inactive = step(life, NOW, rules)
+    assert inactive.status is ToolStatus.INACTIVE
+    assert time_left(inactive, NOW + MINUTE, rules) == 60.0
+    assert expired(inactive, NOW + 2 * MINUTE, rules)
+    assert not expired(inactive, NOW + 2 * MINUTE)
 
 
 @pytest.mark.row("D4")
@@ -248,8 +267,10 @@ def test_who_goes_is_one_order_of_all_that_may_go(given_lives, now):
     assert [time_left(life, now) for life in sleeping] == sorted(
         time_left(life, now) for life in sleeping
     )
-    assert [decay(life, now) for life in awake] == sorted(decay(life, now) for life in awake)
+    tenths = [round(decay(life, now), 1) for life in awake]
+    assert tenths == sorted(tenths)
 
 
 def test_the_numbers_of_the_row_are_the_defaults():
-    assert (INACTIVE_AT, TTL) == (0.1, 86_400.0)
+    assert (DEFAULTS.inactive_at, DEFAULTS.ttl_seconds) == (0.1, 86_400.0)
+    assert (DEFAULTS.life_seconds, DEFAULTS.capacity) == (9400.0, 50)

@@ -80,12 +80,12 @@ def damaged(registry: Registry) -> list[bytes]:
 
 @pytest.mark.row("D1")
 def test_each_tool_has_a_record_of_its_calls_times_and_failures(registry, clock):
-    registry.used("git__log", OriginKind.SERVER, 0.25)
+    registry.used("repo__log", OriginKind.SERVER, 0.25)
     clock.advance(60)
-    last = registry.used("git__log", OriginKind.SERVER, 0.5, failed=True)
+    last = registry.used("repo__log", OriginKind.SERVER, 0.5, failed=True)
 
     assert last == Life(
-        "git__log",
+        "repo__log",
         born=NOW,
         origin=OriginKind.SERVER,
         calls=2,
@@ -94,9 +94,9 @@ def test_each_tool_has_a_record_of_its_calls_times_and_failures(registry, clock)
         failures=1,
         status=ToolStatus.ACTIVE,
     )
-    assert registry.lives() == {"git__log": last}
+    assert registry.lives() == {"repo__log": last}
     registry.flush()
-    assert registry.lives() == {"git__log": last}
+    assert registry.lives() == {"repo__log": last}
 
 
 @pytest.mark.row("D5")
@@ -145,28 +145,28 @@ def test_only_its_owner_can_look_inside(registry):
 
 
 def test_tools_that_nobody_used_are_implied(registry):
-    registry.pin("git__log", OriginKind.SERVER)
-    lives = registry.lives({"git__log": OriginKind.SERVER, "git__diff": OriginKind.SERVER})
+    registry.pin("repo__log", OriginKind.SERVER)
+    lives = registry.lives({"repo__log": OriginKind.SERVER, "repo__diff": OriginKind.SERVER})
 
-    assert (lives["git__log"].pinned, lives["git__diff"]) == (True, Life("git__diff", born=NOW))
-    assert list(registry.lives()) == ["git__log"]
+    assert (lives["repo__log"].pinned, lives["repo__diff"]) == (True, Life("repo__diff", born=NOW))
+    assert list(registry.lives()) == ["repo__log"]
 
 
 def test_looking_writes_nothing(registry):
     assert registry.lives() == {}
-    assert not registry.is_pinned("git__log")
+    assert not registry.is_pinned("repo__log")
     assert list(registry.path.parent.iterdir()) == []
 
 
 def test_pins_come_and_go_and_a_removed_tool_is_forgotten(registry):
-    registry.pin("git__log", OriginKind.SERVER)
-    registry.used("git__diff", OriginKind.SERVER, 0.1)
-    assert registry.is_pinned("git__log")
-    registry.unpin("git__log")
-    assert not registry.is_pinned("git__log")
+    registry.pin("repo__log", OriginKind.SERVER)
+    registry.used("repo__diff", OriginKind.SERVER, 0.1)
+    assert registry.is_pinned("repo__log")
+    registry.unpin("repo__log")
+    assert not registry.is_pinned("repo__log")
     assert registry.unpin("unheard-of") is None
 
-    registry.remove("git__log", "git__diff", "unheard-of")
+    registry.remove("repo__log", "repo__diff", "unheard-of")
     assert registry.lives() == {}
 
 
@@ -192,66 +192,66 @@ def test_a_time_comes_back_as_it_was_written(when):
 
 
 def test_a_use_is_on_disk_soon_without_anybody_asking(registry):
-    registry.used("git__log", OriginKind.SERVER, 0.1)
+    registry.used("repo__log", OriginKind.SERVER, 0.1)
 
     wait_until(registry.path.exists)
-    assert on_disk(registry)["tools"]["git__log"]["calls"] == 1
+    assert on_disk(registry)["tools"]["repo__log"]["calls"] == 1
 
 
 def test_every_use_is_on_disk_when_the_registry_is_closed(tmp_path):
     with closing(Registry(tmp_path)) as registry:
         for _ in range(500):
-            registry.used("git__log", OriginKind.SERVER, 0.001)
+            registry.used("repo__log", OriginKind.SERVER, 0.001)
     with closing(Registry(tmp_path)) as registry:
-        assert registry.lives()["git__log"].calls == 500
-        assert registry.lives()["git__log"].seconds == pytest.approx(0.5)
+        assert registry.lives()["repo__log"].calls == 500
+        assert registry.lives()["repo__log"].seconds == pytest.approx(0.5)
 
 
 def test_a_use_counts_from_the_moment_it_is_told_whoever_writes_meanwhile(registry):
     def use() -> None:
         for _ in range(100):
-            registry.used("git__log", OriginKind.SERVER, 0.001)
+            registry.used("repo__log", OriginKind.SERVER, 0.001)
 
     seen = [0]
     with ThreadPoolExecutor(4) as threads:
         told = [threads.submit(use) for _ in range(3)]
         while not all(each.done() for each in told):
             registry.flush()
-            life = registry.lives().get("git__log")
+            life = registry.lives().get("repo__log")
             seen.append(life.calls if life else 0)
         for each in told:
             each.result()
-    mine = registry.used("git__log", OriginKind.SERVER, 0.001)
+    mine = registry.used("repo__log", OriginKind.SERVER, 0.001)
 
     assert seen == sorted(seen)
-    assert mine.calls == registry.lives()["git__log"].calls == 301
+    assert mine.calls == registry.lives()["repo__log"].calls == 301
 
 
 def test_uses_that_cannot_be_written_wait_and_are_told(registry):
-    registry.born("git__log", OriginKind.SERVER)
+    registry.born("repo__log", OriginKind.SERVER)
     obstacle = registry.path.with_name(".registry.json.new")
     obstacle.mkdir()
     for _ in range(3):
-        registry.used("git__log", OriginKind.SERVER, 0.1)
+        registry.used("repo__log", OriginKind.SERVER, 0.1)
     wait_until(registry.troubles)
     assert "cannot write" in registry.troubles()[0]
-    assert registry.lives()["git__log"].calls == 3
+    assert registry.lives()["repo__log"].calls == 3
 
     obstacle.rmdir()
-    registry.used("git__log", OriginKind.SERVER, 0.1)
+    registry.used("repo__log", OriginKind.SERVER, 0.1)
     registry.flush()
-    assert on_disk(registry)["tools"]["git__log"]["calls"] == 4
+    assert on_disk(registry)["tools"]["repo__log"]["calls"] == 4
 
 
 def test_a_change_that_fails_changes_nothing_and_loses_no_use(registry):
-    registry.used("git__log", OriginKind.SERVER, 0.1)
+    registry.used("repo__log", OriginKind.SERVER, 0.1)
     with suppress(ZeroDivisionError), registry.changing() as entries:
-        entries.drop("git__log")
-        registry.used("git__log", OriginKind.SERVER, 0.1)
+        entries.drop("repo__log")
+        registry.used("repo__log", OriginKind.SERVER, 0.1)
         raise ZeroDivisionError
-    assert registry.lives()["git__log"].calls == 2
+    assert registry.lives()["repo__log"].calls == 2
     registry.flush()
-    assert on_disk(registry)["tools"]["git__log"]["calls"] == 2
+    assert on_disk(registry)["tools"]["repo__log"]["calls"] == 2
 
 
 # Edits by hand
@@ -259,14 +259,14 @@ def test_a_change_that_fails_changes_nothing_and_loses_no_use(registry):
 
 @pytest.mark.row("D5")
 def test_what_a_person_edits_holds_at_once(registry):
-    registry.used("git__log", OriginKind.SERVER, 0.1)
+    registry.used("repo__log", OriginKind.SERVER, 0.1)
     registry.flush()
     edit(registry, registry.path.read_text("utf-8").replace('"pinned": false', '"pinned": true'))
 
-    assert registry.is_pinned("git__log")
-    registry.used("git__log", OriginKind.SERVER, 0.1)
+    assert registry.is_pinned("repo__log")
+    registry.used("repo__log", OriginKind.SERVER, 0.1)
     registry.flush()
-    assert (registry.lives()["git__log"].calls, registry.is_pinned("git__log")) == (2, True)
+    assert (registry.lives()["repo__log"].calls, registry.is_pinned("repo__log")) == (2, True)
     assert registry.troubles() == ()
 
 
@@ -307,15 +307,15 @@ def test_a_person_may_write_little_and_in_their_own_way(registry):
 )
 def test_keys_that_mean_nothing_here_are_kept(tmp_path_factory, value):
     with closing(Registry(tmp_path_factory.mktemp("tools"))) as registry:
-        edit(registry, json.dumps({"tools": {"git__log": {"note": value}}, "mine": value}))
-        registry.used("git__log", OriginKind.SERVER, 0.1)
+        edit(registry, json.dumps({"tools": {"repo__log": {"note": value}}, "mine": value}))
+        registry.used("repo__log", OriginKind.SERVER, 0.1)
         registry.flush()
         said = on_disk(registry)
 
     assert (
         said["mine"],
-        said["tools"]["git__log"]["note"],
-        said["tools"]["git__log"]["calls"],
+        said["tools"]["repo__log"]["note"],
+        said["tools"]["repo__log"]["calls"],
     ) == (value, value, 1)
 
 
@@ -325,15 +325,15 @@ def test_keys_that_mean_nothing_here_are_kept(tmp_path_factory, value):
     ids=["cut", "a list", "no tools", "nothing", "empty", "zeros", "nested", "nested lists"],
 )
 def test_a_file_that_makes_no_sense_is_set_aside_told_and_mended_from_its_copy(registry, slip):
-    registry.pin("git__log", OriginKind.SERVER)
+    registry.pin("repo__log", OriginKind.SERVER)
     edit(registry, slip)
 
-    assert registry.is_pinned("git__log")
+    assert registry.is_pinned("repo__log")
     assert damaged(registry) == [slip.encode()]
     (told,) = registry.troubles()
     assert "registry.json.damaged-1" in told
     assert "registry.json.last" in told
-    assert on_disk(registry)["tools"]["git__log"]["pinned"] is True
+    assert on_disk(registry)["tools"]["repo__log"]["pinned"] is True
 
 
 @pytest.mark.parametrize(
@@ -354,27 +354,27 @@ def test_a_file_that_makes_no_sense_is_set_aside_told_and_mended_from_its_copy(r
     ],
 )
 def test_a_slip_of_the_hand_costs_one_entry_its_edit_and_no_other(registry, key, value):
-    registry.pin("git__log", OriginKind.SERVER)
-    registry.pin("git__diff", OriginKind.SERVER)
+    registry.pin("repo__log", OriginKind.SERVER)
+    registry.pin("repo__diff", OriginKind.SERVER)
     said = on_disk(registry)
-    said["tools"]["git__log"][key] = value
-    said["tools"]["git__diff"]["calls"] = 7
+    said["tools"]["repo__log"][key] = value
+    said["tools"]["repo__diff"]["calls"] = 7
     edit(registry, json.dumps(said))
 
     lives = registry.lives()
-    assert (lives["git__log"].calls, lives["git__log"].pinned, lives["git__diff"].calls) == (
+    assert (lives["repo__log"].calls, lives["repo__log"].pinned, lives["repo__diff"].calls) == (
         0,
         True,
         7,
     )
     assert [json.loads(kept) for kept in damaged(registry)] == [said]
-    assert "git__log" in registry.troubles()[0]
-    assert on_disk(registry)["tools"]["git__diff"]["calls"] == 7
+    assert "repo__log" in registry.troubles()[0]
+    assert on_disk(registry)["tools"]["repo__diff"]["calls"] == 7
 
 
 def test_a_file_that_was_cut_at_any_byte_is_mended_and_told(tmp_path):
     with closing(Registry(tmp_path / "whole", Clock(NOW))) as registry:
-        registry.pin("git__log", OriginKind.SERVER)
+        registry.pin("repo__log", OriginKind.SERVER)
         whole, lives = registry.path.read_bytes(), registry.lives()
     for length in range(len(whole) - 1):  # the last byte is a line's end
         with closing(Registry(tmp_path / f"cut-{length}", Clock(NOW))) as registry:
@@ -387,30 +387,30 @@ def test_a_file_that_was_cut_at_any_byte_is_mended_and_told(tmp_path):
 
 
 def test_a_copy_that_was_cut_too_starts_anew_and_keeps_both(registry):
-    registry.pin("git__log", OriginKind.SERVER)
-    edit(registry, '{"tools": {"git__log"')
+    registry.pin("repo__log", OriginKind.SERVER)
+    edit(registry, '{"tools": {"repo__log"')
     registry.path.with_name("registry.json.last").write_bytes(b'{"tools"')
 
     assert registry.lives() == {}
-    assert damaged(registry) == [b'{"tools": {"git__log"', b'{"tools"']
+    assert damaged(registry) == [b'{"tools": {"repo__log"', b'{"tools"']
     assert "started anew" in registry.troubles()[0]
-    registry.pin("git__log", OriginKind.SERVER)
-    assert registry.is_pinned("git__log")
+    registry.pin("repo__log", OriginKind.SERVER)
+    assert registry.is_pinned("repo__log")
 
 
 def test_a_file_that_is_missing_comes_back_from_its_copy(registry):
-    registry.pin("git__log", OriginKind.SERVER)
+    registry.pin("repo__log", OriginKind.SERVER)
     registry.path.unlink()
 
-    assert registry.is_pinned("git__log")
+    assert registry.is_pinned("repo__log")
     assert "remove registry.json.last too" in registry.troubles()[0]
 
 
 def test_damage_after_damage_is_kept_side_by_side(registry):
-    registry.pin("git__log", OriginKind.SERVER)
+    registry.pin("repo__log", OriginKind.SERVER)
     for slip in ("one", "two", "three"):
         edit(registry, slip)
-        assert registry.is_pinned("git__log")
+        assert registry.is_pinned("repo__log")
 
     assert damaged(registry) == [b"one", b"two", b"three"]
 
@@ -427,12 +427,12 @@ def test_damage_after_damage_is_kept_side_by_side(registry):
 def test_what_is_no_file_is_set_aside_and_never_followed(registry, tmp_path, plant):
     other = tmp_path / "other.json"
     other.write_text('{"tools": {"evil": {}}}')
-    registry.pin("git__log", OriginKind.SERVER)
+    registry.pin("repo__log", OriginKind.SERVER)
     registry.path.unlink()
     plant(registry.path, other)
 
-    assert list(registry.lives()) == ["git__log"]
-    registry.pin("git__diff", OriginKind.SERVER)
+    assert list(registry.lives()) == ["repo__log"]
+    registry.pin("repo__diff", OriginKind.SERVER)
     assert other.read_text() == '{"tools": {"evil": {}}}'
     assert len(registry.troubles()) == 1
 
@@ -460,7 +460,7 @@ def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tm
     chance = random.Random(7)
     written = 0
     with closing(Registry(tmp_path)) as registry:
-        registry.pin("git__log", OriginKind.SERVER)
+        registry.pin("repo__log", OriginKind.SERVER)
         for _ in range(20):
             other = started(tmp_path, "created__tidy", 10**6)
             assert other.stdout is not None
@@ -481,7 +481,7 @@ def test_a_process_that_is_killed_in_mid_write_costs_nothing_that_was_written(tm
             other.stdout.close()
             life = registry.lives()["created__tidy"]
             assert life.calls >= written
-            assert registry.is_pinned("git__log")
+            assert registry.is_pinned("repo__log")
         registry.used("created__tidy", OriginKind.CREATED, 0.1)
         registry.flush()
 

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,12 @@ from hotset.errors import BadInput, NotFound, StoreFailed
 from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
 from hotset.sources.tools.found.created import CreatedTools, create
 from hotset.sources.tools.graph import ToolGraph
-from hotset.sources.tools.registry import TTL, Registry, decay
+from hotset.sources.tools.registry import DEFAULTS, Registry, decay
 from hotset.sources.tools.sweep import CYCLE, Deletions, ToolPlaces, restore, summary, sweep
 from hotset.testing import Clock
 
 NOW = 1_800_000_000.0
+TTL = DEFAULTS.ttl_seconds
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 31_557_600.0
 CODE = 'def {name}(text: str) -> str:\n    """Tidies a text up.\u00e4"""\n    return text\n'
 
@@ -502,20 +504,25 @@ def test_a_tool_that_is_used_while_its_content_is_being_kept_stays(house):
 
 @pytest.mark.row("D7")
 def test_the_summary_tells_who_lives_who_sleeps_and_who_goes_next():
-    active = Life("active", NOW - DAY, calls=1, last_used=NOW - HOUR)
-    hot = Life("hot", NOW - DAY, calls=9, last_used=NOW)
-    pinned = Life("pinned", NOW - DAY, pinned=True)
-    late = Life("late", NOW - DAY, status=ToolStatus.INACTIVE, inactive_since=NOW - HOUR)
-    soon = Life("soon", NOW - DAY, status=ToolStatus.INACTIVE, inactive_since=NOW - 22 * HOUR)
-    unswept = Life("unswept", NOW - DAY)
-    told = summary([active, late, pinned, unswept, soon, hot], NOW, most=4)
+    made = partial(Life, born=NOW - DAY, origin=OriginKind.CREATED)
+    asleep = partial(made, status=ToolStatus.INACTIVE)
+    active, hot = made("active", calls=1, last_used=NOW - HOUR), made("hot", calls=9, last_used=NOW)
+    late, soon = (
+        asleep("late", inactive_since=NOW - HOUR),
+        asleep("soon", inactive_since=NOW - 22 * HOUR),
+    )
+    pinned, unswept = made("pinned", pinned=True), made("unswept")
+    server = Life("server", NOW - 9 * DAY, calls=1, last_used=NOW - 9 * DAY)
+    told = summary([active, late, server, pinned, unswept, soon, hot], NOW, most=4)
 
-    assert (told.active, told.inactive, told.pinned, told.next_to_evict) == (3, 3, 1, "soon")
+    assert (told.active, told.inactive, told.pinned, told.next_to_evict) == (3, 4, 1, "soon")
+    assert (told.created, told.capacity) == (6, 50)
     assert [each.name for each in told.candidates] == ["soon", "late", "unswept", "active"]
-    assert [(each.name, each.left) for each in told.sleeping] == [
+    assert [(each.name, each.ttl_left) for each in told.inactive_tools] == [
         ("soon", 2 * HOUR),
         ("late", 23 * HOUR),
         ("unswept", TTL),
+        ("server", None),
     ]
     assert (told.candidates[3].tier, told.candidates[3].status) == (ToolTier.HOT, ToolStatus.ACTIVE)
     assert summary([], NOW).next_to_evict is None

@@ -303,6 +303,33 @@ def test_changed_code_of_a_skill_is_used_at_its_next_call_broken_or_mended(
     assert toolbox.use("word-tools__count_words", {"text": "one two"}).text == "20"
 
 
+@pytest.mark.parametrize(("declared", "runs"), [("all", 1), ("count_words", 1), ("other", 2)])
+def test_a_skill_declares_in_its_metadata_which_functions_only_read(
+    tmp_path: Path, declared: str, runs: int
+):
+    place = Place(tmp_path, settings="[tools]\nanswer_from_store = true")
+    counted = tmp_path / "runs"
+    body = f"open({str(counted)!r}, 'a').write('x')\n    return len("
+    folder = place.skill(SCRIPT.replace("return len(", body))
+    head = f"---\nmetadata:\n  hotset-read-only: {declared}\n"
+    (folder / "SKILL.md").write_text(SKILL.replace("---\n", head, 1))
+    with closing(place.opened()) as toolbox:
+        texts = [toolbox.use("word-tools__count_words", {"text": "a b"}).text for _ in range(2)]
+
+    assert len(counted.read_text()) == runs
+    assert all(text.endswith("2") for text in texts)
+
+
+def test_a_skill_of_the_project_that_is_broken_says_nothing_before_a_person_approved_it(
+    place: Place, toolbox: Toolbox
+):
+    place.skill("def count_words(", at=place.project)
+    with pytest.raises(NotFound) as told:
+        toolbox.use("word-tools__count_words", {"text": "a"})
+    assert "words.py" not in str(told.value)
+    assert toolbox.look_for("word tools").faults == ()
+
+
 def test_a_skill_is_found_by_what_it_is_for_and_read_without_running_anything(
     place: Place, toolbox: Toolbox
 ):

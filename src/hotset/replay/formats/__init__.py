@@ -15,6 +15,7 @@ from hotset.replay.formats import (
     codex,
     export,
     normal,
+    opencode,
     swe_agent,
 )
 from hotset.replay.formats.transcript import OpenTranscript, TranscriptFile, TranscriptReader
@@ -23,6 +24,7 @@ READERS = (
     export.READER,
     normal.READER,
     codex.READER,
+    opencode.READER,
     claude_code.READER,
     swe_agent.MINI_READER,
     swe_agent.READER,
@@ -81,7 +83,10 @@ def find(path: Path) -> tuple[Path, ...]:
     inside = sorted(
         file
         for file in path.rglob("*")
-        if file.suffix in _ENDINGS and file.is_file() and _is_visible(file, path)
+        if file.suffix in _ENDINGS
+        and not opencode.is_inner(file)
+        and file.is_file()
+        and _is_visible(file, path)
     )
     if not inside:
         raise BadInput(f"{path}: no file in it ends in {', '.join(sorted(_ENDINGS))}")

@@ -142,9 +142,7 @@ def add_anthropic_message(
         add_user_blocks(talk, message.get("content"), time)
 
 
-def add_user_blocks(
-    talk: TalkBuilder, content: Any, time: float | None, *, compaction: bool = False
-) -> None:
+def add_user_blocks(talk: TalkBuilder, content: Any, time: float | None, **marks: bool) -> None:
     """Add a user's message: tool results first, as the API demands, then the user's text."""
     words: list[Any] = []
     for block in _content_blocks(content):
@@ -155,7 +153,7 @@ def add_user_blocks(
         else:
             words.append(block)
     if text := text_of(words):
-        talk.add_message(Role.USER, text, time, compaction=compaction)
+        talk.add_message(Role.USER, text, time, **marks)
 
 
 def add_reply_blocks(talk: TalkBuilder, content: Any, time: float | None) -> None:

@@ -21,6 +21,7 @@ from hotset.replay.formats.transcript import (
 Entry = Mapping[str, Any]
 
 _MESSAGE_TYPES = frozenset({"user", "assistant"})
+_AGENT = "claude-cli"
 _SYNTHETIC = "<synthetic>"
 """Model name of messages that the client wrote itself: errors and interruptions."""
 
@@ -125,7 +126,11 @@ def _read_session(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> 
         time = parse_time(entry.get("timestamp"))
         if entry.get("type") == "user":
             add_user_blocks(
-                talk, message.get("content"), time, compaction=entry.get("isCompactSummary") is True
+                talk,
+                message.get("content"),
+                time,
+                compaction=entry.get("isCompactSummary") is True,
+                by_client=entry.get("isMeta") is True,
             )
         elif entry.get("type") == "assistant" and message.get("model") != _SYNTHETIC:
             if not reply or _reply_id(entry) != reply:
@@ -134,13 +139,20 @@ def _read_session(line: Sequence[Entry], agent: str, opened: OpenTranscript) -> 
             model = model or json_bytes.as_text(message.get("model"))
             add_reply_blocks(talk, message.get("content"), time)
             talk.set_usage(usage_of(message.get("usage")))
-    session = next(
-        (id for entry in line if (id := json_bytes.as_text(entry.get("sessionId")))),
-        opened.file.stem,
-    )
+    session = _first_text(line, "sessionId") or opened.file.stem
     return RecordedSession(
-        f"{session}:{agent}" if agent else session, opened.file.set, model, talk.messages()
+        f"{session}:{agent}" if agent else session,
+        opened.file.set,
+        model,
+        talk.messages(),
+        agent=_AGENT,
+        folder=_first_text(line, "cwd"),
+        is_subagent=bool(agent),
     )
+
+
+def _first_text(line: Sequence[Entry], field: str) -> str:
+    return next((text for entry in line if (text := json_bytes.as_text(entry.get(field)))), "")
 
 
 READER = TranscriptReader("Claude Code transcript", _claims, _sessions)

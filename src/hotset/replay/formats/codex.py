@@ -55,6 +55,9 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
         model=max(models, key=models.count) if models else json_bytes.as_text(meta.get("model")),
         messages=talk.messages(),
         fixed_tokens=tokens_of(meta.get("dynamic_tools")),
+        agent=json_bytes.as_text(meta.get("originator")) or "codex",
+        folder=json_bytes.as_text(meta.get("cwd")),
+        is_subagent="subagent" in json_bytes.as_object(meta.get("source")),
     )
 
 

@@ -262,12 +262,20 @@ class TalkBuilder:
         self._unnamed = 0
 
     def add_message(
-        self, role: Role, text: str, time: float | None = None, *, compaction: bool = False
+        self,
+        role: Role,
+        text: str,
+        time: float | None = None,
+        *,
+        compaction: bool = False,
+        by_client: bool = False,
     ) -> None:
         """Add a message of any role but the assistant's."""
         self.end_reply()
         if text.strip():
-            self._messages.append(RecordedMessage(role, text, time=time, compaction=compaction))
+            self._messages.append(
+                RecordedMessage(role, text, time=time, compaction=compaction, by_client=by_client)
+            )
 
     def add_text(self, text: str, time: float | None = None) -> None:
         if text.strip():

@@ -6,9 +6,9 @@ use, so that start-up does not pay for numpy and word tables.
 
 `source.py` is the source, `project_memories.py` the facade of everything else. `encode/` makes
 memories from a session, `memory_writer.py` writes them, `recall.py` finds them (`recall_signals`,
-`tasks`, `time_parser`), `memory_text.py` and `layers.py` render them, `economics.py` measures their
-cost and savings. Upkeep: `supersede`, `patterns`, `consolidation`, `usefulness`. `exchange/` writes
-and reads files.
+`tasks`, `time_parser`), `days.py` lists those of a range of time, `memory_text.py` and `layers.py`
+render them, `economics.py` measures their cost and savings. Upkeep: `supersede`, `patterns`,
+`consolidation`, `usefulness`, `curation`. `exchange/` writes and reads files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotset.sources.memory.consolidation import RollbackPlan as RollbackPlan
+    from hotset.sources.memory.curation import (
+        ReviewVerdict as ReviewVerdict,
+        SkillDraft as SkillDraft,
+        as_diff as as_diff,
+    )
     from hotset.sources.memory.data_lines import RenderedText as RenderedText
+    from hotset.sources.memory.days import (
+        Standup as Standup,
+        WorkDay as WorkDay,
+        day_name as day_name,
+        local_offset as local_offset,
+        title_of as title_of,
+    )
     from hotset.sources.memory.economics import (
         Breach as Breach,
         Economics as Economics,
@@ -40,7 +52,11 @@ if TYPE_CHECKING:
         memory_heading as memory_heading,
         memory_text as memory_text,
     )
-    from hotset.sources.memory.memory_writer import follow_memories as follow_memories
+    from hotset.sources.memory.memory_writer import (
+        REVIEW as REVIEW,
+        follow_memories as follow_memories,
+        run_name as run_name,
+    )
     from hotset.sources.memory.project_memories import (
         MemoryDetails as MemoryDetails,
         ProjectMemories as ProjectMemories,
@@ -60,10 +76,12 @@ if TYPE_CHECKING:
 _ROOMS = {
     "consolidation": "RollbackPlan",
     "encode.session": "OUTCOME",
-    "memory_writer": "follow_memories",
+    "curation": "SkillDraft ReviewVerdict as_diff",
+    "memory_writer": "REVIEW follow_memories run_name",
     "kinds": "DEFAULT_KIND KINDS NAMED_KINDS PERSON WORDED_KINDS ids_in is_memory_id kind_named",
     "recall": "RecalledItem",
     "time_parser": "time_words",
+    "days": "Standup WorkDay day_name local_offset title_of",
     "economics": "Breach Economics SessionEconomics",
     "memory_text": "describe_commit memory_heading memory_text",
     "data_lines": "RenderedText",

@@ -37,6 +37,17 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import PageId, SessionId
 from hotset.nouns.progress import Progress, silent
+from hotset.sources.memory.duplicates import (
+    GoalIndex,
+    SameGroup,
+    contained_procedures,
+    goal_words,
+    pitfall_key,
+    same_episodes,
+    same_errors,
+    with_resolutions,
+    with_sources,
+)
 from hotset.sources.memory.kinds import ADVICE_KINDS, LASTING_KINDS, is_same, kinds_of
 from hotset.sources.memory.memory_writer import (
     AGENT,
@@ -50,6 +61,7 @@ from hotset.sources.memory.memory_writer import (
     is_by_hand,
     is_derived,
     is_from_session,
+    join_memories,
     join_sources,
     known_memories,
     next_version,
@@ -66,6 +78,7 @@ from hotset.sources.memory.patterns import (
     can_derive_from,
     count_troubles,
     lasting_pitfall,
+    normal_steps,
     pattern_of,
     proves,
     shared_procedure,
@@ -279,6 +292,7 @@ _SAME_SUBJECT = 8  # earlier facts on one subject that a fact is compared with
 _MOST_RELATED = 4
 _MOST_PROOFS = 16  # compared for one piece of advice: those that share most words with it
 _ACTIVE = frozenset({Standing.ACTIVE})
+_WITH_MERGED = frozenset({Standing.ACTIVE, Standing.MERGED})
 _USUAL = MemoryKnobs()
 
 
@@ -318,9 +332,11 @@ def consolidate(
     done, facts = _patterns(work, ground, done)
     done = _procedures(work, ground, done)
     done = _pitfalls(work, ground, facts, done)
+    done = _merge_episodes(work, ground, done)
     del ground
     done = _confirm(work, done)
     done = _merge(work, done)
+    done = _merge_advice(work, done)
     done = _settle(work, done)
     return replace(done, links=work.drafting.links)
 
@@ -389,6 +405,8 @@ class _Ground:
     clusters: list[Cluster] = field(default_factory=list)
     common: ThingCounts = field(default_factory=ThingCounts)
     met: dict[str, TroubleHistory] = field(default_factory=dict)
+    goals: dict[tuple[float, MemoryId], frozenset[str]] = field(default_factory=dict)
+    """The words of each goal, by time."""
 
     @property
     def large(self) -> list[Cluster]:
@@ -403,10 +421,11 @@ def _gather(work: _Work) -> _Ground:
     ground = _Ground(common=ThingCounts(frozenset(borrowed_steps(waiting))))
 
     def passing() -> Iterator[MemoryRecord]:
-        for number, episode in enumerate(work.store.memories(kinds_of(Episode), _ACTIVE)):
+        for number, episode in enumerate(work.store.memories(kinds_of(Episode), _WITH_MERGED)):
             if can_derive_from(episode):
                 ground.common.count(episode)
                 count_troubles(episode, ground.met)
+                ground.goals[episode.created, episode.id] = goal_words(episode)
                 yield episode
             if number % _READ == 0:
                 work.progress("reading episodes", number, 0)
@@ -436,10 +455,10 @@ def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> Cons
     """Write the steps that the procedures of a cluster share. Merged procedures count, too."""
     leader_of = {member: cluster.leader for cluster in ground.large for member in cluster.members}
     found: dict[MemoryId, list[MemoryId]] = {}
-    for procedure in work.store.memories(
-        kinds_of(Procedure), frozenset({Standing.ACTIVE, Standing.MERGED})
-    ):
+    known: set[tuple[str, ...]] = set()
+    for procedure in work.store.memories(kinds_of(Procedure), _WITH_MERGED):
         if not is_derived(procedure):
+            known.add(_step_keys(procedure))
             links = work.store.memory_links(procedure.id)
             origins = (
                 link.to
@@ -456,23 +475,33 @@ def _procedures(work: _Work, ground: _Ground, done: ConsolidationReport) -> Cons
                 known_memories(work.store, found[leader]), key=lambda each: (each.created, each.id)
             )
             made = shared_procedure(leader, procedures)
-            if made is not None:
+            if made is not None and _step_keys(made) not in known:
                 yield Draft(made, tuple(each.id for each in procedures))
 
     return replace(done, procedures=work.write("procedures", kinds_of(Procedure), drafts()))
 
 
+def _step_keys(memory: MemoryRecord) -> tuple[str, ...]:
+    return tuple(normal_steps(memory.detail.steps)) if isinstance(memory.detail, Procedure) else ()
+
+
 def _pitfalls(
     work: _Work, ground: _Ground, facts: Mapping[MemoryId, MemoryId], done: ConsolidationReport
 ) -> ConsolidationReport:
-    """Write pitfalls for repeated failures, related to the facts about the same work."""
+    """Write pitfalls for repeated failures, related to the facts about the same work; none for an
+    error that a session's own pitfall is about."""
+    known = {
+        pitfall_key(each)
+        for each in work.store.memories(kinds_of(Pitfall), _WITH_MERGED)
+        if not is_derived(each)
+    }
 
     def drafts() -> Iterator[Draft]:
         for number, key in enumerate(sorted(ground.met)):
             work.progress("pitfalls", number, len(ground.met))
             met = ground.met[key]
             pitfall = lasting_pitfall(key, met, ground.common)
-            if pitfall is not None:
+            if pitfall is not None and pitfall_key(pitfall) not in known:
                 episodes = tuple(sorted(met.episodes))
                 related = dict.fromkeys(facts[id] for id in episodes if id in facts)
                 yield Draft(pitfall, episodes, tuple(related)[:_MOST_RELATED])
@@ -529,10 +558,78 @@ def _merge(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
         for number, group in enumerate(groups):
             work.progress(f"merging {kind}s", number, len(groups))
             kept, *lost = known_memories(work.store, (group.kept, *group.lost))
+            lost = [each for each in lost if _step_keys(each) == _step_keys(kept)]
+            if not lost:
+                continue
             total += (
                 len(lost) if work.drafting.keep(*merge_group(kept, lost, work.now, work.run)) else 0
             )
-    return replace(done, merged=total)
+    return replace(done, merged=done.merged + total)
+
+
+def _merge_episodes(work: _Work, ground: _Ground, done: ConsolidationReport) -> ConsolidationReport:
+    """Merge episodes that were the same piece of work into the newest."""
+    total = 0
+    newest_first = sorted(ground.goals, reverse=True)
+    goals = GoalIndex({id: ground.goals[created, id] for created, id in newest_first})
+    taken: set[MemoryId] = set()
+    for number, (_, id) in enumerate(newest_first):
+        work.progress("merging episodes", number, len(newest_first))
+        near = [other for other in goals.near(id) if other not in taken] if id not in taken else []
+        if len(near) + 1 < FEWEST_SESSIONS:
+            continue
+        group = same_episodes(known_memories(work.store, (id, *near)))
+        if group is not None:
+            taken.update((id, *(each.id for each in group.lost)))
+            why = f"the same work as {len(group.lost)} more"
+            total += _write_group(work, group, with_sources(group), why)
+    return replace(done, merged=done.merged + total)
+
+
+def _merge_advice(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
+    """Merge procedures into those that contain them, and pitfalls of one error."""
+    total = 0
+    procedures, pitfalls = (
+        [
+            each
+            for each in work.store.memories(kinds_of(detail), _ACTIVE)
+            if not is_derived(each) and not is_by_hand(each)
+        ]
+        for detail in (Procedure, Pitfall)
+    )
+    for group in contained_procedures(procedures):
+        # its sessions did not follow the longer one, so they are no proof of it
+        total += _write_group(work, group, group.kept, "")
+    for group in same_errors(pitfalls):
+        whole = with_resolutions(group)
+        for each in group.lost:
+            whole = join_memories(whole, each)
+        whole = replace(whole, trust=group.kept.trust)
+        total += _write_group(work, group, whole, f"the same error as {len(group.lost)} more")
+    return replace(done, merged=done.merged + total)
+
+
+def _write_group(work: _Work, group: SameGroup, whole: MemoryRecord, why: str) -> int:
+    """Write what differs; return how many memories were put aside."""
+    kept = group.kept
+    held = {
+        link.to
+        for link in work.store.memory_links(kept.id)
+        if link.of == kept.id and link.relation is Relation.DERIVED_FROM
+    }
+    fresh = [each for each in group.lost if each.standing is not Standing.MERGED]
+    versions = [
+        next_version(each, work.now, work.run, f"{kept.id} has it", standing=Standing.MERGED)
+        for each in fresh
+    ]
+    if not is_same(whole, kept):
+        versions.append(next_version(whole, work.now, work.run, why))
+    links = [
+        MemoryLink(kept.id, each.id, Relation.DERIVED_FROM, work.now, work.run)
+        for each in group.lost
+        if each.id not in held
+    ]
+    return len(fresh) if work.drafting.keep(versions, links) else 0
 
 
 def _settle(work: _Work, done: ConsolidationReport) -> ConsolidationReport:
@@ -803,7 +900,9 @@ class _Trace:
         """Drop a memory that only this origin supports; lessen one that has other sources."""
         shares = _shares(self._store.memory_versions(memory.id))
         others = [share for share in shares if not share.is_of(origin)]
-        if not others:
+        # an episode tells what its own session did, whatever else was merged into it
+        is_own = isinstance(memory.detail, Episode) and shares and shares[0].is_of(origin)
+        if not others or is_own:
             self.gone[memory.id] = None
         elif len(others) < len(shares):
             is_first = others == shares[: len(others)]

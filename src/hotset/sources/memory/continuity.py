@@ -212,18 +212,21 @@ def render_continuity(
     `accepted` holds `digest_of` texts that hotset wrote or a person accepted.
     """
     trust = Trust.PERSON if digest_of(text) in accepted else Trust.OUTSIDE
-    lines = [_HEADS[trust]]
-    budget = max_tokens - count(lines[0]) - count(_MORE)
-    for line in _digest(text, "- " if trust is Trust.PERSON else "> "):
+    parts = _digest(text, "- " if trust is Trust.PERSON else "> ")
+    shown: dict[str, list[str]] = {heading: [] for heading in parts}
+    left = sum(map(len, parts.values()))
+    budget = max_tokens - count(_HEADS[trust]) - count(_MORE)
+    for heading, line in _by_turns(parts):
         budget -= count(line) + 1  # and the line's end
+        budget -= 0 if shown[heading] else count(heading) + 1
         if budget < 0:
             break
-        lines.append(line)
-    while len(lines) > 1 and lines[-1].endswith(":"):  # a heading that nothing follows
-        lines.pop()
-    if len(lines) == 1:
+        shown[heading].append(line)
+        left -= 1
+    lines = [each for heading, some in shown.items() if some for each in (heading, *some)]
+    if not lines:
         return RenderedContinuity("", 0, trust)
-    whole = "\n".join(lines if budget >= 0 else [*lines, _MORE])
+    whole = "\n".join([_HEADS[trust], *lines, *([_MORE] if left else [])])
     return RenderedContinuity(whole, count(whole), trust)
 
 
@@ -386,14 +389,27 @@ def _bare(line: str) -> str:
     return line.strip(" \t").lstrip("-*+").strip(" \t")
 
 
-def _digest(text: str, bullet: str) -> Iterator[str]:
-    """Lines for a model, the most useful first."""
-    for part, lines in lines_by_part(text).items():
-        if lines:
-            yield f"{_HEADINGS[part][0]}:"
-            yield from (
-                bullet + neutralize_markers(clip(_plain(line), _MOST_OF_LINE)) for line in lines
-            )
+def _digest(text: str, bullet: str) -> dict[str, list[str]]:
+    """Lines for a model by their heading, the most useful headings first."""
+    return {
+        f"{_HEADINGS[part][0]}:": [
+            bullet + neutralize_markers(clip(_plain(line), _MOST_OF_LINE)) for line in lines
+        ]
+        for part, lines in lines_by_part(text).items()
+        if lines
+    }
+
+
+def _by_turns(parts: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """One line of each part after the other, of decisions two: many titles must not push out what
+    was decided."""
+    decisions = f"{_HEADINGS[ContinuityPart.DECISIONS][0]}:"
+    waiting = {heading: list(lines) for heading, lines in parts.items()}
+    while any(waiting.values()):
+        for heading, lines in waiting.items():
+            for _ in range(2 if heading == decisions else 1):
+                if lines:
+                    yield heading, lines.pop(0)
 
 
 # a model reads a few hundred tokens of it; a file of this size is something else
@@ -571,7 +587,7 @@ _CONTINUITY = Space("memory.continuity", Scope.MACHINE, keeps=1)
 """Of this machine: what its user accepted here."""
 
 _LATEST = 3
-_DECISIONS = 8
+_DECISIONS = 16
 _KNOWN = 8
 _RELEVANT = 8
 _MISTAKES = 5

@@ -23,7 +23,6 @@ from hotset.sources.memory.data_lines import (
     join_lines,
     most_that_fit,
     one_line,
-    size,
 )
 from hotset.sources.memory.memory_text import render_memories
 from hotset.sources.memory.overview import (
@@ -33,6 +32,7 @@ from hotset.sources.memory.overview import (
     OverviewLine,
     Topic,
 )
+from hotset.text.stops import CALL, REQUEST
 from hotset.text.terms import Term, first_hits, hits, terms
 from hotset.text.words import lower_in_place
 from hotset.tokens import count
@@ -53,7 +53,11 @@ _MOST_NAMED = 1000  # topics with the same word
 _LEAST_SCORE = 0.01
 # a topic whose whole name is in a long question fits, however much else is asked
 _OF_NAME, _OF_QUERY = 0.7, 0.3
-_LONGEST_NAME = 60
+_NAMED = 0.999  # all words of the name, and no others
+_NO_SUMMARY = "imported, unconfirmed"
+TOPIC_PREFIX = "top-"
+_ID_WORDS = 4
+_STOPS = CALL | REQUEST
 _SHORT = 3  # letters: such a word must match whole
 _WORD = re.compile(r"[^\W_]+")
 
@@ -92,23 +96,63 @@ def render_index(
     relevant: Mapping[str, float] | None = None,
     max_tokens: int = INDEX_TOKENS,
     how: str = HOW,
+    least: int = 1,
 ) -> RenderedText:
-    """A headline and the best topics that fit. Deterministic.
+    """A headline and the best topics that fit, each with its id, how many memories it has, and the
+    latest of them. Empty without a topic worth a line. Deterministic.
 
     `relevant`: relevance of topics found by a search, between 0 and 1; `how`: the sentence that
-    says how to get more.
+    says how to get more; `least`: memories from which on there is an index. From two on it is not
+    asked for: a topic of a single memory is then left out unless it fits the query.
     """
-    head = _head(overview, how, max_tokens) if overview.memories else ""
+    head = _head(overview, how, max_tokens) if overview.memories >= max(1, least) else ""
     if not head:
         return RenderedText()
     entries: dict[str, str] = {}
-    text = head
+    text, said = "", set[str]()
     for each in ranked_topics(overview, arrangement, now, query=query, relevant=relevant):
-        longer = "; ".join([*entries.values(), entry := _entry(each)])
+        is_asked = least <= 1 or each.fit >= FITS or each.topic.count > 1
+        if not is_asked or not is_telling(each.topic.name) or each.topic.latest in said:
+            continue
+        longer = "\n".join([*entries.values(), entry := _entry(each)])
         if count(f"{head}\n{longer}") <= max_tokens:
             entries[each.topic.name] = entry
+            said.add(each.topic.latest or each.topic.name)
             text = f"{head}\n{longer}"
-    return RenderedText(text, count(text), tuple(entries))
+    return RenderedText(text, count(text) if text else 0, tuple(entries))
+
+
+def is_telling(name: str) -> bool:
+    """True if a topic's name says what it is about: no stop word, no mere sign."""
+    return name.lower() not in _STOPS and _WORD.search(name) is not None
+
+
+def topic_id(name: str) -> str:
+    """The id by which a topic is opened: `top-date-parser`. Names that differ in signs alone share
+    it."""
+    return TOPIC_PREFIX + "-".join(_WORD.findall(lower_in_place(name))[:_ID_WORDS])
+
+
+def named_topics(
+    words: str, overview: Overview, arrangement: Arrangement, now: float
+) -> tuple[str, ...]:
+    """The topics that a few words name and nothing else: `date parser`, not a question about
+    it."""
+    wanted = terms(words)
+    ranked = ranked_topics(overview, arrangement, now, query=words) if wanted else ()
+    return tuple(
+        each.topic.name
+        for each in ranked
+        if _fit(each.topic.name, wanted) >= _NAMED
+        and len(_WORD.findall(words)) <= len(_WORD.findall(each.topic.name)) + 1
+    )
+
+
+def topics_with_id(id: str, overview: Overview, arrangement: Arrangement) -> tuple[str, ...]:
+    """The topics, as the index shows them, that have this id."""
+    wanted = id.strip().lower()
+    shown = shown_topics(overview, arrangement)
+    return tuple(sorted(each.name for each in shown if topic_id(each.name) == wanted))
 
 
 def whole_index(overview: Overview, arrangement: Arrangement) -> str:
@@ -278,21 +322,18 @@ def _means(term: Term, word: str) -> bool:
 
 def _head(overview: Overview, how: str, max_tokens: int) -> str:
     """The longest headline that fits; empty if none does."""
-    many = (
-        f"{overview.memories:,} memor{'y' if overview.memories == 1 else 'ies'}, "
-        f"{size(overview.tokens)} tokens"
-    )
+    many = f"{overview.memories:,} memor{'y' if overview.memories == 1 else 'ies'}"
     heads = (
-        f"[hotset memory: {DATA}. {many}. By topic, memories/tokens fit; {how}:]",
-        f"[hotset memory: {DATA}. {many}]",
+        f"[hotset memory: {DATA}. {many} by topic, with the latest; {how}:]",
+        f"[hotset memory: {DATA}. {many} by topic]",
     )
     return next((head for head in heads if count(head) <= max_tokens), "")
 
 
 def _entry(each: TopicFit) -> str:
-    fit = f" {each.fit:.0%}" if each.fit >= 0.005 else ""
-    name = one_line(each.topic.name, _LONGEST_NAME).replace(";", ",")  # `;` separates topics
-    return f"{name} {each.topic.count:,}/{size(each.topic.tokens)}{fit}"
+    """`top-auth 12: Rotate the refresh tokens`."""
+    topic = each.topic
+    return f"{topic_id(topic.name)} {topic.count:,}: {topic.summary or _NO_SUMMARY}"
 
 
 TIMELINE_TOKENS = 500
@@ -402,6 +443,11 @@ def _open(
         *_with_heading(_OPEN, map(_of_point, left), wanted)[:_MOST_OPEN],
         *_with_heading(_OPEN, unfinished, wanted)[:_MOST_OPEN],
     ]
+
+
+def open_lines(overview: Overview, arrangement: Arrangement) -> tuple[TimelineLine, ...]:
+    """Unfinished work, and what agents left to do."""
+    return tuple(line for _, line in _open(overview, arrangement, frozenset()))
 
 
 def _with_heading(

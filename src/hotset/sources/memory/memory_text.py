@@ -208,14 +208,28 @@ _LABEL_WITHOUT = frozenset({Ending.UNKNOWN, Ending.SUCCESS})
 
 
 _TO_THE_MODEL = re.compile(
-    r"\b(?:you|your|we)\b.{0,60}\b(?:recommend|suggest|told|talk|said|mention|discuss|provid|"
-    r"gave|list|explain|wr[io]te|shar"
-    r"|answer|propos|advi[sc]e)|\b(?:our|that|the|a) (?:previous|last|earlier|recent) "
-    r"(?:chat|conversation|discussion|session)\b"
-    r"|\bremind me\b",
-    re.IGNORECASE | re.DOTALL,
+    r"""
+    \b(?:did|had|have|has)\s+(?:you|we)\s+(?:\w+ly\s+|just\s+|already\s+|also\s+|ever\s+)?
+        (?:recommend|suggest|tell|told|talk|say|said|mention|discuss|provid|giv|list|explain|writ
+        |shar|answer|propos|advis|describ|cover)
+    |\b(?:you|we)(?:'d|'ve|\s+had|\s+have)?\s+
+        (?:\w+ly\s+|just\s+|already\s+|also\s+|once\s+)?
+        (?:recommended|suggested|told|talked|said|mentioned|discussed|provided|gave|given|listed
+        |explained|wrote|written|shared|answered|proposed|advised|described|covered
+        |came\s+up|went\s+over|were\s+(?:talking|discussing|telling))\b
+    |\b(?:our|that|the|a)\s+(?:previous|last|earlier|recent|past)\s+
+        (?:chat|conversation|discussion|session|talk)s?\b
+    |\b(?:(?:in|from|of)\s+your|(?:was|were)\s+your|your\s+(?:previous|earlier|last|original))\s+
+        (?:\w+\s+)?(?:recommendation|suggestion|list|answer|reply|response|explanation|summary
+        |advice|message|proposal)
+    |\bremind\s+me\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
-_OF_ONESELF = re.compile(r"\b(?:I|my|me|mine|we|our)\b")
+_HOW = re.compile(
+    r"\bhow\s+(?:do|does|did|to|can|could|should|are|is|would)\b|\bsteps?\b|\bcommands?\b"
+    r"|\bprocedures?\b|\brunbook\b|\b(?:right|usual|best)\s+way\b",
+    re.IGNORECASE,
+)
 _FOR_A_NUMBER = re.compile(
     (
         r"\bhow (?:many|much|long|often|old|far)\b|\bwhen (?:did|was|is|were)\b|\bwhat "
@@ -226,12 +240,14 @@ _FOR_A_NUMBER = re.compile(
 
 
 def asks_the_model(query: str) -> bool:
-    """True if the question is about the model's replies rather than the person's words."""
+    """True if the question is about what the model said before. A wish for something new ("what
+    would you suggest") is not."""
     return _TO_THE_MODEL.search(query) is not None
 
 
-def asks_of_oneself(query: str) -> bool:
-    return _OF_ONESELF.search(query) is not None
+def asks_how(query: str) -> bool:
+    """True if the question asks how something is done."""
+    return _HOW.search(query) is not None
 
 
 def asks_for_a_number(query: str) -> bool:

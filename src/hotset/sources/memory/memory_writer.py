@@ -39,7 +39,7 @@ from hotset.nouns.memory import (
     Standing,
     Trust,
 )
-from hotset.nouns.note import Scope, Space
+from hotset.nouns.note import LEARNED_FROM, METADATA, Scope, Space, decode_metadata
 from hotset.nouns.page import Digest, Kind, Page, PageId, SessionId, digest
 from hotset.nouns.search import Entry, EntryId, Filter, Query, Sort
 from hotset.nouns.turn import Session
@@ -93,6 +93,7 @@ _AROUND = 300  # characters of each neighbour: a question, or how an answer begi
 _LONGEST_ENTRY = 6000
 _LONGEST_PROMPTS = 4000  # characters of prompts that an episode is indexed with
 _PER_PROMPT = 400
+_LONGEST_ERRORS = 1500  # characters of an episode's errors
 _SPEAKERS = {Kind.PROMPT: "p", Kind.RESPONSE: "r"}
 _KINDS = {letter: kind for kind, letter in _SPEAKERS.items()}
 
@@ -202,6 +203,9 @@ def _retry(attempt: Callable[[], _T]) -> _T:
 
 CONSOLIDATE = "consolidate-"
 """Prefix of its run names."""
+
+REVIEW = "review-"
+"""Prefix of the run names of a person's verdicts: rules leave those memories alone."""
 
 KEEP_SECONDS = 30.0
 """How long a write may take."""
@@ -395,11 +399,27 @@ def remember_session(
 
     material = read_session(store, session, now)
     encoded = encode_session(material)
-    made = keep_memories(store, encoded.memories, encoded.links, now, similar)
-    _supersede_ledgers(store, session, encoded.memories, now)
-    _count_useful(store, material, encoded.memories, now)
+    memories = _from_file(store, session, encoded.memories)
+    made = keep_memories(store, memories, encoded.links, now, similar)
+    _supersede_ledgers(store, session, memories, now)
+    _count_useful(store, material, memories, now)
     _keep_findings(store, material.session, encoded.findings)
     return made
+
+
+def _from_file(
+    store: Store, session: SessionId, made: Sequence[MemoryRecord]
+) -> Sequence[MemoryRecord]:
+    """With the file that the session was learned from, for `rollback --source`; as they are if it
+    went through hotset."""
+    note = store.notes(METADATA, (session,)).get(session)
+    file = decode_metadata(note.value).get(LEARNED_FROM) if note is not None else None
+    if not file:
+        return made
+    return [
+        replace(each, source=replace(each.source, places=(*each.source.places, file)))
+        for each in made
+    ]
 
 
 def _keep_findings(store: Store, session: Session, findings: Sequence[WorkFinding]) -> None:
@@ -493,14 +513,27 @@ def _version(made: MemoryRecord, store: Store, now: float) -> MemoryRecord | Non
     if not versions:
         return replace(made, version=1, time=now)
     latest = versions[-1]
-    if latest.standing in (Standing.FORGOTTEN, Standing.MERGED) or latest.source.by == PERSON:
+    is_reworded = KINDS[made.kind].is_reworded and made.source.by == RULES
+    if (
+        latest.standing is Standing.FORGOTTEN
+        or (latest.standing is Standing.MERGED and not is_reworded)
+        or latest.source.by == PERSON
+        or latest.run.startswith(REVIEW)
+    ):
         return None
-    if KINDS[made.kind].is_reworded and made.source.by == RULES:
-        by_rules = next((each for each in reversed(versions) if each.source.by == RULES), None)
+    if is_reworded:
+        by_rules = next(
+            (
+                each
+                for each in reversed(versions)
+                if each.source.by == RULES and not each.run.startswith(CONSOLIDATE)
+            ),
+            None,
+        )
         if by_rules is not None and is_same(_bare(by_rules), _bare(made)):
             return None
         kept = replace(made, version=latest.version, pinned=latest.pinned)
-        if isinstance(made.detail, Episode):
+        if isinstance(made.detail, Episode) and latest.standing is not Standing.MERGED:
             kept = replace(kept, standing=latest.standing, valid_until=latest.valid_until)
         return next_version(kept, now, "", "its session went on")
     again = join_memories(latest, made)
@@ -604,7 +637,7 @@ def edit_memory(
         return replace(
             latest,
             text=words,
-            title=_title_for(latest, words) if title is None else one_line(title),
+            title=title_for(latest, words) if title is None else one_line(title),
             tokens=latest.tokens
             if text is None
             else tokens.count(words.encode("utf-8", "replace")),
@@ -619,7 +652,7 @@ def edit_memory(
     return change_memory(store, id, change, "a person corrected it")
 
 
-def _title_for(before: MemoryRecord, words: str) -> str:
+def title_for(before: MemoryRecord, words: str) -> str:
     """Derive the title again if it was the beginning of the old text: lists must show the
     correction."""
     begins = before.title.rstrip("…").rstrip(".")
@@ -749,11 +782,18 @@ def is_found(memory: MemoryRecord) -> bool:
 
 def entry_of(memory: MemoryRecord, prompts: Sequence[str] = ()) -> Entry:
     """The index entry of a memory. `prompts`: an episode's prompts, sealed; people search by those
-    words."""
+    words, and by those of an error."""
+    errors = memory.detail.troubles if isinstance(memory.detail, Episode) else ()
+    error_text = "\n".join(f"{each.kind}: {each.said}" for each in errors)[:_LONGEST_ERRORS]
     prompt_text = "\n".join(text[:_PER_PROMPT] for text in prompts)[:_LONGEST_PROMPTS]
     text = "\n".join(
         part
-        for part in (memory.text[:_LONGEST_ENTRY], ", ".join(memory.topics), prompt_text)
+        for part in (
+            memory.text[:_LONGEST_ENTRY],
+            ", ".join(memory.topics),
+            error_text,
+            prompt_text,
+        )
         if part
     )
     return Entry(
@@ -798,7 +838,7 @@ def window_speaker(entry: Entry) -> Kind:
     return _KINDS[entry.id[-1]]
 
 
-MEMORIES = "memories-1"
+MEMORIES = "memories-2"
 TALK = "talk-1"
 """Watermarks. Change the number when entries change: everything is then indexed again."""
 

@@ -164,11 +164,15 @@ def trouble_key(trouble: Trouble) -> str:
     linter's rule is enough."""
     if is_rule(trouble.kind):
         return f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}"
-    message = _VALUE.sub("#", _PATH.sub("/", trouble.said.strip().split("\n", 1)[0]))
     return (
-        f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}|"
-        f"{_SPACE.sub(' ', message)[:_MOST_STEP]}"
+        f"{trouble.kind}|{action_key(trouble.tool, trouble.target)}|{normal_message(trouble.said)}"
     )
+
+
+def normal_message(said: str) -> str:
+    """The first line of an error without what differs from time to time."""
+    line = _VALUE.sub("#", _PATH.sub("/", said.strip().split("\n", 1)[0]))
+    return _SPACE.sub(" ", line)[:_MOST_STEP]
 
 
 @lru_cache(maxsize=4096)  # the same few recur, and parsing them is half of a consolidation
@@ -312,9 +316,10 @@ def things_of(episode: MemoryRecord) -> frozenset[str]:
 
 
 def can_derive_from(episode: MemoryRecord) -> bool:
-    """True if facts may be derived from it: it is active, and not in the words of tools."""
+    """True if facts may be derived from it: it holds, alone or within another one, and is not in
+    the words of tools."""
     return (
-        episode.standing is Standing.ACTIVE
+        episode.standing in (Standing.ACTIVE, Standing.MERGED)
         and episode.trust is not Trust.OUTSIDE
         and isinstance(episode.detail, Episode)
     )
@@ -350,13 +355,14 @@ def pattern_of(
         for name in names
     ]
     ended = counts.ended()
-    text = _text(words, counts, (changed, read, steps), ended)
+    example = f"Work such as \u201c{counts.example(words)}\u201d"
+    text = _text(counts, example, (changed, read, steps), ended)
     if ended is not None:
         confidences.append(confidence(ended[1], ended[2]))
     fact = MemoryRecord(
         id=memory_id(MemoryKind.FACT, f"pattern of {leader}"),
         kind=MemoryKind.FACT,
-        title=f"Work on {' '.join(words)}",
+        title=example,
         text=text,
         created=counts.last,
         source=Provenance(RULES),
@@ -383,6 +389,7 @@ class _ClusterCounts:
         self.tasks: Counter[Task | None] = Counter()
         self.goal = ""
         self.title = ""
+        self.titles: dict[str, None] = {}
         self.last = 0.0
 
     def add(self, episode: MemoryRecord) -> None:
@@ -391,6 +398,7 @@ class _ClusterCounts:
         assert isinstance(episode.detail, Episode)
         self.goal = self.goal or episode.detail.goal
         self.title = self.title or episode.title
+        self.titles[one_line(episode.title, _EXAMPLE)] = None
         self.ids.append(episode.id)
         self.last = max(self.last, episode.created)
         seen = self.sessions.setdefault(_session(episode), set())
@@ -410,6 +418,15 @@ class _ClusterCounts:
             titled
             if len(titled) >= _FEWEST_WORDS
             else self._special_words(_words(self.goal), common)
+        )
+
+    def example(self, words: Sequence[str]) -> str:
+        """The title of the episode that says most of what all share; of equals the shortest, then
+        the earliest."""
+        wanted = frozenset(words)
+        return min(
+            self.titles,
+            key=lambda title: (-len(wanted.intersection(_words(title))), len(title)),
         )
 
     def _special_words(self, goal: Sequence[str], common: ThingCounts) -> list[str]:
@@ -460,28 +477,22 @@ def _common_names(sort: str, sure: Mapping[str, float], counts: _ClusterCounts) 
 
 
 def _text(
-    words: Sequence[str],
     counts: _ClusterCounts,
+    example: str,
     named: tuple[list[str], list[str], list[str]],
     ended: tuple[Ending, int, int] | None,
 ) -> str:
     changed, read, steps = named
     parts = [
-        f"changes {', '.join(map(_short, changed))}" if changed else "",
-        f"looks at {', '.join(map(_short, read))}" if read else "",
-        f"runs {', '.join(f'`{step}`' for step in steps)}" if steps else "",
+        f"it changes {', '.join(map(_short, changed))}" if changed else "",
+        f"it looks at {', '.join(map(_short, read))}" if read else "",
+        f"it runs {', '.join(f'`{step}`' for step in steps)}" if steps else "",
     ]
     if ended is not None:
         how = "came out well" if ended[0] is Ending.SUCCESS else "failed"
-        parts.append(f"{how} in {ended[1]} of {ended[2]}")
+        parts.append(f"it {how} in {ended[1]} of {ended[2]}")
     about = "; ".join(part for part in parts if part)
-    example = one_line(
-        counts.title if len(counts.title.split()) >= _FEWEST_WORDS else counts.goal, _EXAMPLE
-    )
-    return (
-        f"Work on {', '.join(words)} ({len(counts.sessions)} sessions): {about}. For instance: "
-        f"\u201c{example}\u201d"
-    )
+    return f"{example} ({len(counts.sessions)} sessions): {about}."
 
 
 def _short(path: str) -> str:
@@ -518,6 +529,7 @@ _OF_WORK = re.compile(
 _ONE_OFF = re.compile(r"<<|\$\(|`|\n| -c | -e |-m [\"']|[0-9a-f]{12,}|\$'|\"")
 _SAYS_THE_SAME = 0.6  # of the shorter one's words
 _MARKS = re.compile(r"[`'\"\s]+")
+_VERB = re.compile(r"(?:run|check with|call|execute) ")
 
 
 @dataclass(slots=True)
@@ -561,13 +573,15 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     A failure that a command resolved is a pitfall of its own session already.
     """
     trouble = met.trouble
-    command = one_line(trouble.target, _LONGEST)
+    command = " ".join(trouble.target.split())
     message = quote(trouble.said, _LONGEST)
     action = command_of(trouble.tool, trouble.target)
     if not message or _OF_WORK.search(f"{trouble.kind} {message}"):
         return None
     if (
         not action
+        or len(command) > _LONGEST
+        or command.endswith(("…", "..."))  # an episode keeps the beginning of a long one
         or _ONE_OFF.search(trouble.target)
         or is_of_a_day(command)
         or is_risky(command)
@@ -592,7 +606,7 @@ def lasting_pitfall(key: str, met: TroubleHistory, common: ThingCounts) -> Memor
     return MemoryRecord(
         id=memory_id(MemoryKind.PITFALL, f"trouble {key}"),
         kind=MemoryKind.PITFALL,
-        title=one_line(what, _TITLE),
+        title=what if len(what) <= _TITLE else f"`{action}` fails with {trouble.kind}",
         text=text,
         created=met.last,
         source=Provenance(RULES),
@@ -680,6 +694,16 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[MemoryRecord]) -> Me
         trust=Trust.OUTCOME,
         tokens=count(text),
     )
+
+
+def normal_steps(steps: Sequence[str]) -> list[str]:
+    """Steps without quotation marks and without the word for running them."""
+    return [_VERB.sub("", _key(step)) for step in steps]
+
+
+def run_of_steps(some: Sequence[str], all: Sequence[str]) -> bool:
+    """True if the first are among the second, in the same order."""
+    return bool(some) and _in_order(some, all)
 
 
 def proves(proof: MemoryRecord, candidate: MemoryRecord) -> bool:

@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from hotset import tokens
 from hotset.config import MEMORY, Config
 from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
 from hotset.index.port import Index
@@ -42,10 +43,21 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import ROOT, Chain, SessionId
 from hotset.nouns.progress import Progress, silent
+from hotset.nouns.retrieval import SourceText
 from hotset.nouns.turn import Event
-from hotset.sources.memory import memory_writer
+from hotset.sources.memory import curation, memory_writer
 from hotset.sources.memory.continuity import CONTINUITY_TOKENS, Continuity
 from hotset.sources.memory.data_lines import HOW, RenderedText
+from hotset.sources.memory.days import (
+    Standup,
+    TimeAnswer,
+    WorkDay,
+    answer_time,
+    find_event,
+    local_offset,
+    render_days,
+    standup_days,
+)
 from hotset.sources.memory.economics import (
     Occasion,
     SessionEconomics,
@@ -55,15 +67,26 @@ from hotset.sources.memory.economics import (
     rearrange,
     settle_up,
 )
-from hotset.sources.memory.kinds import NAMED_KINDS, REMINDED_KINDS, is_memory_id, kind_named
+from hotset.sources.memory.kinds import (
+    LASTING_KINDS,
+    NAMED_KINDS,
+    REMINDED_KINDS,
+    is_memory_id,
+    kind_named,
+)
 from hotset.sources.memory.layers import (
+    TOPIC_PREFIX,
     Disclosure,
     LayerRoom,
     Load,
     fitting_topics,
     is_bypassed,
+    members_of,
+    named_topics,
+    open_lines,
     render_index,
     render_timeline,
+    topics_with_id,
     unfold,
 )
 from hotset.sources.memory.memory_text import (
@@ -74,7 +97,16 @@ from hotset.sources.memory.memory_text import (
     render_whole,
 )
 from hotset.sources.memory.overview import Overview, OverviewFile
-from hotset.sources.memory.source import OPENING, Reminder, asks_what_was, fits
+from hotset.sources.memory.source import (
+    HOW as RETRIEVE,
+    OPENING,
+    Reminder,
+    asks_what_was,
+    fits,
+    read_memory,
+    shares_most_words,
+)
+from hotset.sources.memory.time_parser import content_words
 from hotset.store.port import Store, Where
 
 if TYPE_CHECKING:
@@ -82,7 +114,7 @@ if TYPE_CHECKING:
     from hotset.sources.memory.recall import RecalledItem, RecallQuery, RecallResult
     from hotset.sources.memory.recall_signals import LearnedWeights
 
-_Named = TypeVar("_Named", Task, Ending)
+_Named = TypeVar("_Named", Task, Ending, curation.ReviewVerdict)
 _log = logging.getLogger("hotset")
 
 SECONDS = 3.0
@@ -93,6 +125,25 @@ INDEX_SECONDS = 0.1
 
 _REMINDED_SHARE = 0.6
 """Share of a prompt's waiting time that a search may take."""
+
+_OF_DAYS = 0.5
+"""Of the room of an answer, for the days of a question of time that is also about a subject."""
+
+_TOPIC_TOKENS = 4000
+"""Of an opened topic: a model asks for a part of it, or gets as much as it has room for."""
+
+_OF_ABOUT, _LEAST_ABOUT = 0.25, 200
+"""Of the room of an answer from pages, for memories beside them; and tokens that they get at
+least."""
+
+ABOUT_SECONDS = 0.3
+"""Of a search for memories beside pages."""
+
+_ABOUT = 4
+"""Memories shown beside pages."""
+
+_MOST_SEARCHED = 5000
+"""Newest memories that are looked through for a topic."""
 
 _FURTHER = 100
 """Items of a search for more: about all that it looks at, and more lines than fit."""
@@ -135,6 +186,8 @@ class RecallAnswer:
     loads: tuple[Load, ...] = ()
     shown: Mapping[str, Layer] = field(default_factory=dict)
     """The ids it names, and how much of each it shows."""
+    days: tuple[WorkDay, ...] = ()
+    """What lies in the range that a question of time asks for, in the order it asks for."""
 
 
 class ProjectMemories:
@@ -216,6 +269,10 @@ class ProjectMemories:
         """Recent actions, decisions and open work."""
         store = self._open()
         overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
+        if query and not topics and (listed := self._answer_time(store, query)) is not None:
+            text = render_days(listed, local_offset(now), max_tokens=max_tokens)
+            self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
+            return text
         if query and not topics:
             topics = [each.topic.name for each in fitting_topics(overview, shape, now, query=query)]
         text = render_timeline(overview, shape, now, topics=topics, max_tokens=max_tokens)
@@ -258,12 +315,27 @@ class ProjectMemories:
         )
         store = self._open()
         self._index_memories(store)
+        listed = self._answer_time(store, query, wanted)
+        if listed is not None and not listed.question.subject:
+            return self._recall_days(
+                store, asking, listed, max_tokens=max_tokens, session=session, more=more
+            )
         begun = time.monotonic()
         found = self._find(store, asking)
         took = 1000 * (time.monotonic() - begun)
         near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
+        dated = RenderedText()
+        if listed is not None and not more:
+            dated = render_days(
+                listed, local_offset(asking.now), max_tokens=int(max_tokens * _OF_DAYS)
+            )
         text = self._render(
-            store, found.items, query, found.task, max_tokens=max_tokens, beside=near
+            store,
+            found.items,
+            query,
+            found.task,
+            max_tokens=max_tokens - dated.tokens - bool(dated.text),
+            beside=near,
         )
         if more:
             found, text = self._recall_more(store, asking, text, max_tokens, more)
@@ -285,7 +357,38 @@ class ProjectMemories:
                         found.candidates, self._clock(), asking.session, found.task, took
                     ),
                 )
-        return RecallAnswer(text.text, text.tokens, found, loads, text.shown)
+        if not dated.text or listed is None:
+            return RecallAnswer(text.text, text.tokens, found, loads, text.shown)
+        days = [_listed_item(each) for each in listed.memories]
+        known = {item.id for item in days}
+        items = (*days, *(item for item in found.items if item.id not in known))
+        whole = "\n".join(filter(None, (dated.text, text.text)))
+        return RecallAnswer(
+            whole,
+            tokens.count(whole),
+            replace(found, items=items[:most]),
+            (Load(Layer.TIMELINE, dated.tokens, dated.topics), *loads),
+            {**dated.shown, **text.shown},
+            listed.days,
+        )
+
+    def event_time(self, words: str) -> float | None:
+        """When the event happened that words such as "the release" name; None if no memory mentions
+        it."""
+        event = find_event(words, self._open(), self._clock())
+        return event.created if event is not None else None
+
+    def standup(self, since: float, until: float | None = None) -> Standup:
+        """What was done and decided since then, by day, and what is open."""
+        store, now = self._open(), self._clock()
+        overview, shape = self._overviews.latest(store), arrangement(store)
+        last = max((line.time for line in overview.actions), default=None)
+        return Standup(
+            since,
+            standup_days(store, since, until, local_offset(now)),
+            open_lines(overview, shape),
+            last if last is not None and last < since else None,
+        )
 
     def unfold(
         self, query: str, *, task: str = "", room: LayerRoom | None = None, session: str = ""
@@ -382,13 +485,51 @@ class ProjectMemories:
         return replace(reminder, text=text, tokens=tokens, loads=(load, *reminder.loads))
 
     def read(self, id: str, *, max_tokens: int = 2000, session: str = "") -> RenderedText:
-        """One memory with its links, as much as fits."""
+        """One memory with its links, or the memories of a topic, as much as fits."""
         store = self._open()
+        if id.startswith(TOPIC_PREFIX):
+            text = self._render_topic(store, id, max_tokens)
+            if not text.text:
+                raise NotFound(f"no topic {id[:80]!r}")
+            load = Load(Layer.FULL, text.tokens, text.topics, tuple(text.shown))
+            self._log_loads(store, session, [load], shown=_ids(text), how=Used.SHOWN)
+            return text
         memory = memory_writer.find_memory(store, id)
         text = render_whole(memory, store, max_tokens)
         load = Load(Layer.FULL, text.tokens, memory.topics, (memory.id,))
         self._log_loads(store, session, [load], shown=[memory.id], how=Used.READ)
         return text
+
+    def read_text(self, id: str, store: Store) -> SourceText | None:
+        """A memory that is not forgotten, or the memories of a topic; None for any other id."""
+        if not id.startswith(TOPIC_PREFIX) or not self._config.memory.enabled:
+            return read_memory(id, store)
+        return _source_text(self._render_topic(store, id, _TOPIC_TOKENS))
+
+    def about(self, words: str, *, max_tokens: int, session: str = "") -> SourceText | None:
+        """What is remembered on a question or a topic that a model asks about in a conversation:
+        the range of a question of time, a topic by its name, or the memories that share most of
+        its words; None if there is none."""
+        try:
+            store = self._open()
+            overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
+            if not overview.memories or not words.strip():
+                return None
+            if (listed := self._answer_time(store, words)) is not None and listed.days:
+                text = render_days(listed, local_offset(now), max_tokens=max_tokens, how=RETRIEVE)
+                self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
+                return _source_text(text, answers=not listed.question.subject)
+            room = max(_LEAST_ABOUT, int(max_tokens * _OF_ABOUT))
+            named = named_topics(words, overview, shape, now)
+            text = self._render_topics(store, named, room) if named else RenderedText()
+            if not text.text:
+                text = self._recall_about(store, words, session, room)
+            if text.text:
+                load = Load(Layer.FULL, text.tokens, text.topics, tuple(text.shown))
+                self._log_loads(store, session, [load], shown=_ids(text))
+            return _source_text(text)
+        except HotsetError:  # memory is off, or the store cannot be read: pages may answer
+            return None
 
     # What people look at
 
@@ -542,6 +683,70 @@ class ProjectMemories:
             )
 
         return memory_writer.change_memory(self.store(), id, confirmed, "a person confirmed it")
+
+    def unreviewed(self) -> Sequence[MemoryRecord]:
+        """Memories that a person has not seen yet, the newest first."""
+        return curation.unreviewed(self.store())
+
+    def judge(self, id: str, verdict: str, run: str, text: str = "") -> MemoryRecord:
+        """A person's verdict on a memory; kept as a label, and undone by the name of `run`. Raises
+        `BadInput`."""
+        wanted = _parse_enum(curation.ReviewVerdict, verdict, "a verdict is")
+        judged = curation.judge_memory(self.store(), id, wanted, run, text)
+        self._index_memories(self.store())
+        return judged
+
+    def labels(self) -> Mapping[MemoryId, curation.Label]:
+        """What people decided about memories."""
+        return curation.labels(self.store())
+
+    def suggest(self, before: str) -> str:
+        """The text with confirmed facts and checks that it does not have yet."""
+        store = self.store()
+        facts, checks = curation.suggest_lines(
+            curation.confirmed_facts(store), curation.proven_checks(store), before
+        )
+        return curation.add_lines(before, facts, checks)
+
+    def skills(self) -> Sequence[curation.SkillDraft]:
+        """Procedures that proved themselves, as drafts of skills."""
+        return curation.proven_procedures(self.store())
+
+    @property
+    def learn_answer(self) -> curation.LearnAnswer | None:
+        """Whether a person let earlier sessions be read; None if they were not asked."""
+        return curation.learn_answer(self.store())
+
+    def answer_learning(self, *, granted: bool, done: bool = False) -> None:
+        """Keeps their answer, on this machine, and whether that is done."""
+        curation.keep_learn_answer(self.store(), curation.LearnAnswer(granted, done))
+
+    def conflicts(self) -> tuple[tuple[MemoryRecord, MemoryRecord], ...]:
+        """Pairs of which nothing tells which one holds, the later statement first: a person is
+        asked."""
+        from hotset.sources.memory.supersede import open_conflicts  # noqa: PLC0415 - only where a person asks
+
+        return tuple(open_conflicts(self.store()))
+
+    def settle_conflict(self, keep_id: str, drop_id: str) -> MemoryRecord:
+        """A person decides: the first holds and replaces the second."""
+        from hotset.sources.memory.supersede import settle_conflict  # noqa: PLC0415 - as above
+
+        store = self.store()
+        keep, drop = (memory_writer.find_memory(store, id).id for id in (keep_id, drop_id))
+        if keep == drop:
+            raise BadInput("one memory cannot replace itself; name the one to keep, then the other")
+        kept = settle_conflict(store, keep, drop, self._clock())
+        self._index_memories(store)
+        return kept
+
+    def accept_both(self, one_id: str, other_id: str) -> None:
+        """A person decides: both hold, and they are not asked again."""
+        from hotset.sources.memory.supersede import accept_both  # noqa: PLC0415 - as above
+
+        store = self.store()
+        one, other = (memory_writer.find_memory(store, id).id for id in (one_id, other_id))
+        accept_both(store, one, other, self._clock())
 
     def outcome(self, session: str, ending: str) -> None:
         """Report how the latest task of a session came out."""
@@ -742,6 +947,85 @@ class ProjectMemories:
 
         return recall(asking, self._index(), store, weights_from_dict(arrangement(store).weights))
 
+    def _render_topic(self, store: Store, id: str, max_tokens: int) -> RenderedText:
+        names = topics_with_id(id, self._overviews.latest(store), arrangement(store))
+        return self._render_topics(store, names, max_tokens)
+
+    def _render_topics(self, store: Store, names: Sequence[str], max_tokens: int) -> RenderedText:
+        """The memories of these topics, what lasts before what was done, the newest first."""
+        overview, shape = self._overviews.latest(store), arrangement(store)
+        members = members_of(names, overview, shape)
+        if not members:
+            return RenderedText()
+        newest = store.newest_memories(NAMED_KINDS, frozenset({Standing.ACTIVE}))
+        fitting = (
+            memory
+            for memory in islice(newest, _MOST_SEARCHED)
+            if not members.isdisjoint(memory.topics)
+        )
+        found = sorted(islice(fitting, _FURTHER), key=lambda each: each.kind not in LASTING_KINDS)
+        items = [_listed_item(each) for each in found]
+        task = Task.IMPLEMENTATION
+        text = self._render(store, items, "", task, max_tokens=max_tokens, how=RETRIEVE)
+        return replace(text, topics=tuple(names))
+
+    def _recall_about(
+        self, store: Store, words: str, session: str, max_tokens: int
+    ) -> RenderedText:
+        """The memories of other sessions that share most of a question's words."""
+        from hotset.sources.memory.recall import RecallQuery  # noqa: PLC0415 - numpy
+
+        self._index_memories(store)
+        own = SessionId(session) if session else None
+        asking = RecallQuery(
+            words,
+            self._clock(),
+            talk=False,
+            most=2 * _ABOUT,
+            advice=self._knobs.advice,
+            deadline=ABOUT_SECONDS * self._config.patience,
+        )
+        found = self._find(store, asking)
+        items = [
+            item
+            for item in found.items
+            if item.memory is not None
+            and (own is None or item.session != own)
+            and shares_most_words(words, item.memory)
+        ][:_ABOUT]
+        if not items:
+            return RenderedText()
+        return self._render(store, items, words, found.task, max_tokens=max_tokens, how=RETRIEVE)
+
+    def _answer_time(
+        self, store: Store, query: str, kinds: frozenset[MemoryKind] = frozenset()
+    ) -> TimeAnswer | None:
+        now = self._clock()
+        return answer_time(query, store, now, local_offset(now), kinds)
+
+    def _recall_days(
+        self,
+        store: Store,
+        asking: RecallQuery,
+        listed: TimeAnswer,
+        *,
+        max_tokens: int,
+        session: str,
+        more: int,
+    ) -> RecallAnswer:
+        """Everything of the range that the question asks for: it has no words to search for."""
+        from hotset.sources.memory.recall import RecallResult  # noqa: PLC0415 - numpy
+
+        items = tuple(_listed_item(each) for each in listed.memories)
+        task = asking.task or Task.EXPLORATION
+        found = RecallResult(items, task, "", listed.since, listed.until)
+        if more:  # the first answer lists all days
+            return RecallAnswer("", 0, replace(found, items=()))
+        text = render_days(listed, local_offset(asking.now), max_tokens=max_tokens)
+        loads = (Load(Layer.TIMELINE, text.tokens, text.topics),) if text.shown else ()
+        self._log_loads(store, session, loads, shown=[MemoryId(id) for id in text.shown], task=task)
+        return RecallAnswer(text.text, text.tokens, found, loads, text.shown, listed.days)
+
     def _recall_more(
         self, store: Store, asking: RecallQuery, text: RenderedText, max_tokens: int, steps: int
     ) -> tuple[RecallResult, RenderedText]:
@@ -811,10 +1095,23 @@ class ProjectMemories:
         first = lately = memories = RenderedText()
         if opens:
             room = min(chosen.index_tokens, max_tokens)
-            first = render_index(overview, shape, now, query=prompt, max_tokens=room, how=how)
-        if asks_what_was(prompt):
+            first = render_index(
+                overview,
+                shape,
+                now,
+                query=prompt,
+                max_tokens=room,
+                how=how,
+                least=chosen.index_from,
+            )
+        listed = self._answer_time(store, prompt)
+        if listed is not None and listed.days:
+            room = max_tokens - first.tokens
+            lately = render_days(listed, local_offset(now), max_tokens=room, how=how, asked=False)
+        elif asks_what_was(prompt):
+            subject = " ".join(content_words(prompt))
             fitting = [
-                each.topic.name for each in fitting_topics(overview, shape, now, query=prompt)
+                each.topic.name for each in fitting_topics(overview, shape, now, query=subject)
             ]
             lately = render_timeline(
                 overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how
@@ -1006,6 +1303,23 @@ def _parse_enum(among: type[_Named], name: str, what: str) -> _Named:
         return among(name.strip().lower())
     except ValueError:
         raise BadInput(f"{what} {', '.join(among)}, not {name[:40]!r}") from None
+
+
+def _source_text(text: RenderedText, *, answers: bool = False) -> SourceText | None:
+    heading, _, rest = text.text.partition("\n")
+    return SourceText(heading, rest, answers) if text.text else None
+
+
+def _ids(text: RenderedText) -> list[MemoryId]:
+    return [MemoryId(id) for id in text.shown if is_memory_id(id)]
+
+
+def _listed_item(memory: MemoryRecord) -> RecalledItem:
+    """A memory of a range of time, as an item of a recall."""
+    from hotset.sources.memory.recall import RecalledItem  # noqa: PLC0415 - numpy
+
+    fields = memory.title, memory.text, memory.created, 1.0, ("it is of that time",)
+    return RecalledItem(memory.id, memory.kind, *fields, {}, memory, session=memory.source.session)
 
 
 def _memories(items: Sequence[RecalledItem]) -> list[MemoryRecord]:

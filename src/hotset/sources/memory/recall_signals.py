@@ -5,10 +5,12 @@ Each recall is logged with the signals of its candidates, as numbers; reading on
 same session soon after marks it as wanted. So any weights can be judged on the same recalls without
 trying them out.
 
-The defaults are round numbers near those that are chosen on four fifths of LongMemEval's questions
-and do best on the rest; with any one of them 30 % greater or smaller, recall@5, @10 and NDCG@10
-there change by less than a point. The set says nothing of how memories that are used, outdated or
-wanted by a task should count: those weights are a judgement.
+The defaults are round numbers that hold on several kinds of conversation at once, in
+`bench/memory.py`: chats with an assistant, the same with the roles exchanged in half of the
+sessions, two people who are named in front of their words, and single sentences as turns. With any
+one of them a third greater or smaller, the mean recall@10 changes by half a point or less. The sets
+say nothing of how memories that are used, outdated or wanted by a task should count: those weights
+are a judgement.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ from hotset.nouns.search import Filter, IndexHit, Query, Sort
 from hotset.nouns.turn import Event
 from hotset.sources.memory.data_lines import DAY
 from hotset.sources.memory.economics import LOADED
-from hotset.sources.memory.kinds import ADVICE_KINDS
+from hotset.sources.memory.error_match import LEAST_MATCH, matching_trouble
+from hotset.sources.memory.kinds import ADVICE_KINDS, WARNING_KINDS, kinds_of
 from hotset.sources.memory.memory_writer import WINDOW, window_speaker
 from hotset.sources.memory.tasks import KIND_WEIGHTS
 from hotset.sources.memory.time_parser import TimeWords, fits
@@ -55,7 +58,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    from hotset.index.embed.table import TokenMaxSim
+    from hotset.index.embed.table import TokenMaxSim, WordVectors
 
 SAME_SESSION = 0.5
 """How outdated other pages of a session are in which a replaced decision was made."""
@@ -70,21 +73,29 @@ class SignalWeights:
 
     words: float = 1.0
     """Full text of its own words; the best candidate has 1."""
-    meaning: float = 0.3
-    """The cosine of its vector and the question's, above the floor of the candidates."""
-    window: float = 0.2
-    """Full text of the turns around it."""
+    meaning: float = 0.2
+    """The cosine of its vector and the question's, from the least to the best candidate."""
+    window: float = 0.3
+    """Full text of it together with the turns around it."""
+    around: float = 0.3
+    """As `meaning`, of it together with the turns around it."""
     closely: float = 0.6
     """Each word of the question against each of its words, by meaning; for the first few only."""
     pointed: float = 0.2
     """A fitting memory has it as a source."""
-    session: float = 0.3
+    session: float = 0.2
     """A fitting episode contains it."""
-    speaker: float = 0.9
-    """A person wrote it, and the question does not ask for the model's words."""
-    told: float = 0.25
-    """The question is about the user, and so is this text."""
-    number: float = 0.2
+    speaker: float = 0.25
+    """A person wrote it, and the question does not ask for the model's words. Small: of two people
+    who talk, one may be stored as the model."""
+    told: float = 0.4
+    """Its author tells of himself, and the question does not ask for the model's words."""
+    long: float = -0.7
+    """It is long, as replies of models and pasted files are, and the question does not ask for the
+    model's words."""
+    named: float = 0.4
+    """It begins with the name of its speaker, and the question has that name."""
+    number: float = 0.1
     """The question asks for a number or a date, and it contains one."""
     when: float = 1.2
     """It is of the time that the question names."""
@@ -97,6 +108,8 @@ class SignalWeights:
     """The task wants memories of its kind."""
     failed: float = 0.3
     """It failed, and the task is debugging."""
+    error: float = 1.0
+    """It knows the error that the question quotes; more if that was resolved."""
     outdated: float = -1.0
     """Something else holds now."""
 
@@ -485,13 +498,16 @@ class _EvidenceBoost:
         return signals
 
 
-TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 50, Kind.RESPONSE: 25}
+TALK_KINDS: Mapping[str, int] = {Kind.PROMPT: 70, Kind.RESPONSE: 50}
 """Page kinds to search and how many stretches of each: one search for both would find the longer
 replies first."""
 
-_WINDOWS = 25
+_WINDOWS = 70
 _MEMORIES = 30
-_CLOSE = 0.45  # cosine that counts without a shared telling word: see `sources.history.search`
+TROUBLED_KINDS = kinds_of(Episode) | WARNING_KINDS
+"""Kinds of memories that know errors."""
+_ADVICE = 12  # procedures and pitfalls, searched apart from the many episodes
+_CLOSE = 0.3  # cosine below which nothing is a candidate by its meaning alone
 _WORD = re.compile(r"\S+")
 _EDGES = re.compile(r"^\W+|\W+$")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")
@@ -503,6 +519,11 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _ENOUGH_STATEMENTS = 2  # own statements: more make no difference
+_SHORT, _LONG = 400, 2000  # bytes of a page: up to here it is not long; from here on it is
+_SPEAKER_NAME = re.compile(
+    r"\W{0,3}(?:\[[^\]\n]{1,40}\]\s*)?([^\W\d_][\w'.-]{1,30})(?: [^\W\d_]\w{0,30})?"
+    r"(?:\s*\([^)\n]{1,40}\))?\s*(?::|,? (?:said|wrote|says|writes)\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +543,8 @@ class RecallCandidate:
     words: float | None = None
     meaning: float | None = None
     window: float | None = None
+    """As `words` and `meaning`, with the turns around it."""
+    around: float | None = None
 
     @property
     def is_talk(self) -> bool:
@@ -538,6 +561,8 @@ class IndexQuestion:
     talk: bool
     since: float | None = None
     until: float | None = None
+    error: str = ""
+    """Lines of the question that quote an error."""
 
 
 def query_words(query: str) -> str:
@@ -569,6 +594,11 @@ def _queries(question: IndexQuestion) -> Iterator[Query]:
         wanted.append((Sort.MEMORY, frozenset({WINDOW}), _WINDOWS))
     if question.kinds:
         wanted.append((Sort.MEMORY, frozenset(map(str, question.kinds)), _MEMORIES))
+        if advice := ADVICE_KINDS & question.kinds:
+            wanted.append((Sort.MEMORY, frozenset(map(str, advice)), _ADVICE))
+    if question.error and (troubled := TROUBLED_KINDS & question.kinds):
+        only = Filter(sorts=frozenset({Sort.MEMORY}), kinds=frozenset(map(str, troubled)))
+        yield Query(question.error, only, _ADVICE)
     spans: list[tuple[float | None, float | None, float]] = [(None, None, 1.0)]
     if question.since is not None or question.until is not None:
         spans.append((question.since, question.until, 0.5))
@@ -583,20 +613,18 @@ def _candidates(hits: Iterable[IndexHit]) -> Iterator[RecallCandidate]:
         entry = hit.entry
         if hit.by_words is None and (hit.by_meaning or 0.0) < _CLOSE:
             continue
+        place = entry.session, entry.time, entry.turn
         if entry.kind == WINDOW:
-            if hit.by_words is not None:
-                yield RecallCandidate(
-                    entry.whole,
-                    window_speaker(entry),
-                    entry.session,
-                    entry.time,
-                    entry.turn,
-                    window=hit.by_words,
-                )
+            yield RecallCandidate(
+                entry.whole,
+                window_speaker(entry),
+                *place,
+                window=hit.by_words,
+                around=hit.by_meaning,
+            )
         else:
-            about = entry.session, entry.time, entry.turn, entry.title, entry.text
-            fit = hit.by_words, hit.by_meaning
-            yield RecallCandidate(entry.whole, entry.kind, *about, *fit)
+            texts, fit = (entry.title, entry.text), (hit.by_words, hit.by_meaning)
+            yield RecallCandidate(entry.whole, entry.kind, *place, *texts, *fit)
 
 
 def _merge_candidates(one: RecallCandidate | None, other: RecallCandidate) -> RecallCandidate:
@@ -607,7 +635,7 @@ def _merge_candidates(one: RecallCandidate | None, other: RecallCandidate) -> Re
         one, other, key=lambda each: (bool(each.text), each.words or 0.0, each.meaning or 0.0)
     )
     found: dict[str, Any] = {}
-    for name in ("words", "meaning", "window"):
+    for name in ("words", "meaning", "window", "around"):
         known = [v for each in (one, other) if (v := getattr(each, name)) is not None]
         found[name] = max(known, default=None)
     return replace(best, **found)
@@ -628,11 +656,25 @@ def score_wordwise(question: str, texts: Sequence[str]) -> list[float]:
     return _wordwise().scores(question, texts)
 
 
+def text_likeness(texts: Sequence[str]) -> list[list[float]]:
+    """The cosine of each text with each other."""
+    vectors = _table().embed(texts)
+    cosines: list[list[float]] = (vectors @ vectors.T).tolist()
+    return cosines
+
+
 @cache
 def _wordwise() -> TokenMaxSim:
-    from hotset.index.embed.table import TokenMaxSim, WordVectors  # noqa: PLC0415 - most never ask
+    from hotset.index.embed.table import TokenMaxSim  # noqa: PLC0415 - most never ask
 
-    return TokenMaxSim(WordVectors())
+    return TokenMaxSim(_table())
+
+
+@cache
+def _table() -> WordVectors:
+    from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - most never ask
+
+    return WordVectors()
 
 
 Signals = dict[str, float]
@@ -640,8 +682,7 @@ Signals = dict[str, float]
 
 _PERSON = "prompt"
 
-# the share of cosines that mean nothing: the least of those found is near the median of all
-_FLOOR = 1 / 3
+_WORDS_FLOOR = 0.5
 # of cosines: smaller differences must not separate two candidates
 _LEAST_SPAN = 0.2
 _RECENT_DAYS = 30.0  # after so many days it counts a third
@@ -659,17 +700,19 @@ class RankSetting:
     """The time it names."""
     of_the_model: bool = False
     """It asks for the model's words."""
-    of_oneself: bool = False
     for_a_number: bool = False
+    error: str = ""
+    """Lines of the question that quote an error."""
 
 
 def first_signals(
     candidates: Mapping[str, RecallCandidate], setting: RankSetting
 ) -> dict[str, Signals]:
     """Signals from the index alone."""
-    words = _shares({key: each.words for key, each in candidates.items()})
-    windows = _shares({key: each.window for key, each in candidates.items()})
-    meaning = _above_floor({key: each.meaning for key, each in candidates.items()})
+    words = _spread_words({key: each.words for key, each in candidates.items()})
+    windows = _spread_words({key: each.window for key, each in candidates.items()})
+    meaning = _spread_cosines({key: each.meaning for key, each in candidates.items()})
+    around = _spread_cosines({key: each.around for key, each in candidates.items()})
     late = _places(candidates) if setting.spoken.latest or setting.spoken.first else {}
     signals: dict[str, Signals] = {}
     for key, each in candidates.items():
@@ -677,6 +720,7 @@ def first_signals(
             "words": words.get(key, 0.0),
             "meaning": meaning.get(key, 0.0),
             "window": windows.get(key, 0.0),
+            "around": around.get(key, 0.0),
         }
         found["recent"] = math.exp(-abs(setting.now - each.time) / (_RECENT_DAYS * DAY))
         if setting.spoken.since is not None or setting.spoken.until is not None:
@@ -691,14 +735,17 @@ def first_signals(
     return signals
 
 
-def text_signals(each: RecallCandidate, setting: RankSetting) -> Signals:
-    """Signals of a prompt's text; computed only for those that may be shown."""
-    if each.kind != _PERSON:
-        return {}
-    return {
-        "told": own_statements(each.text) if setting.of_oneself else 0.0,
-        "number": float(setting.for_a_number and _NUMBER.search(each.text) is not None),
-    }
+def text_signals(text: str, size: int, query: str, setting: RankSetting) -> Signals:
+    """Signals of a page's text, for those that may be shown. `size`: bytes of the whole page."""
+    signals = {"number": float(setting.for_a_number and _NUMBER.search(text) is not None)}
+    if not setting.of_the_model:
+        signals["told"] = own_statements(text)
+        over = math.log(max(size, _SHORT) / _SHORT) / math.log(_LONG / _SHORT)
+        signals["long"] = min(1.0, over)
+    name = _SPEAKER_NAME.match(text)
+    if name is not None and re.search(rf"\b{re.escape(name[1])}\b", query, re.IGNORECASE):
+        signals["named"] = 1.0
+    return signals
 
 
 def wanted_kind(kind: MemoryKind, task: Task) -> float:
@@ -718,6 +765,9 @@ def memory_signals(memory: MemoryRecord, uses: Uses | None, setting: RankSetting
     has_trouble = isinstance(memory.detail, Episode) and bool(memory.detail.troubles)
     if setting.task is Task.DEBUGGING and (memory.ending is Ending.FAILURE or has_trouble):
         signals["failed"] = 1.0
+    if setting.error and memory.kind in TROUBLED_KINDS:
+        found, _ = matching_trouble(memory, setting.error)
+        signals["error"] = found if found >= LEAST_MATCH else 0.0
     if memory.standing is Standing.SUPERSEDED and not held_then(memory, setting):
         signals["outdated"] = 1.0
     return signals
@@ -746,20 +796,20 @@ def spread(values: Sequence[float]) -> list[float]:
     return [(value - low) / max(high - low, _LEAST_SPAN) for value in values]
 
 
-def _shares(values: Mapping[str, float | None]) -> dict[str, float]:
+def _spread_words(values: Mapping[str, float | None]) -> dict[str, float]:
+    """Scale to 0..1 from the least to the greatest; where all are near the best, from half of it.
+    What was not found has nothing, and so has hardly more the least that was."""
     found = {key: value for key, value in values.items() if value is not None}
     highest = max(found.values(), default=0.0)
-    return {key: value / highest for key, value in found.items()} if highest > 0 else {}
-
-
-def _above_floor(values: Mapping[str, float | None]) -> dict[str, float]:
-    found = {key: value for key, value in values.items() if value is not None}
-    if not found:
+    if highest <= 0:
         return {}
-    ranked = sorted(found.values())
-    floor, highest = ranked[int(len(ranked) * _FLOOR)], ranked[-1]
-    span = max(highest - floor, _LEAST_SPAN)
-    return {key: max(0.0, value - floor) / span for key, value in found.items()}
+    floor = min(*found.values(), highest * _WORDS_FLOOR)
+    return {key: (value - floor) / (highest - floor) for key, value in found.items()}
+
+
+def _spread_cosines(values: Mapping[str, float | None]) -> dict[str, float]:
+    found = {key: value for key, value in values.items() if value is not None}
+    return dict(zip(found, spread(list(found.values())), strict=True))
 
 
 def _places(candidates: Mapping[str, RecallCandidate]) -> dict[str, float]:
@@ -802,7 +852,7 @@ def _of_signals(signals: Signals, shared: list[str], setting: RankSetting) -> It
         yield f"words: {', '.join(shared)}"
     if signals.get("meaning", 0.0) >= _NOTABLE or (not shared and signals.get("meaning", 0.0) > 0):
         yield "close in meaning"
-    if not shared and signals.get("window", 0.0) > 0:
+    if not shared and max(signals.get("window", 0.0), signals.get("around", 0.0)) > 0:
         yield "what was said around it fits"
     if signals.get("when", 0.0) == 1.0:
         yield f"you asked about {_range(setting.spoken)}"
@@ -820,6 +870,8 @@ def _of_memory(
     if memory.kind in ADVICE_KINDS and signals.get("kind", 0.0) > 0:
         article = "an" if setting.task[0] in "aeiou" else "a"
         yield f"{memory.kind} for {article} {setting.task} task"
+    if signals.get("error", 0.0) >= LEAST_MATCH:
+        yield "it met the same error"
     if signals.get("failed"):
         yield "it went wrong there"
     if uses is not None and uses.read:

@@ -100,9 +100,20 @@ def fits(memory: MemoryRecord, prompt: str, task: Task, knobs: MemoryKnobs) -> b
     return enough
 
 
+def shares_most_words(question: str, memory: MemoryRecord) -> bool:
+    """True if a memory has most telling words of a question that a model asked: half of them, and
+    two if there are as many."""
+    asked = _words(question)
+    topics = " ".join(memory.topics)
+    shared = len(asked & _words(f"{memory.title} {memory.text[:_COMPARED]} {topics}"))
+    return bool(asked) and shared >= max(min(2, len(asked)), len(asked) / 2)
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(stem(term.text) for term in terms(text))
 
+
+_COMPARED = 4000  # characters of a memory
 
 OPENING = 3.0
 """Times as long may the first prompt of a session wait: it has most to gain, and its agent kept the
@@ -315,7 +326,10 @@ class MemorySource(Source):
         return SourceHits([_memory_hit(each) for each in latest])
 
     def read(self, id: str, store: Store) -> SourceText | None:
-        return read_memory(id, store)
+        return self._memories.read_text(id, store)
+
+    def about(self, words: str, here: Place, max_tokens: int) -> SourceText | None:
+        return self._memories.about(words, max_tokens=max_tokens, session=here.session or "")
 
     def was_read(self, id: str, tokens: int, scene: Scene) -> Sequence[Deposit]:
         if not is_memory_id(id):

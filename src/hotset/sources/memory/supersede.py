@@ -24,6 +24,7 @@ from hotset.sources.memory.encode.encoder import ledger_id
 from hotset.sources.memory.kinds import KINDS, RULES, is_same
 from hotset.sources.memory.memory_writer import (
     Similar,
+    commit,
     is_from_session,
     join_memories,
     known_memory,
@@ -317,7 +318,7 @@ class _Table:
         links = [
             link
             for link in self._store.memory_links(id)
-            if link.relation in (Relation.SUPERSEDES, Relation.CONTRADICTS)
+            if link.relation is not Relation.DERIVED_FROM
         ]
         # pairs that were decided before stay as they are
         decided = frozenset(link.to if link.of == id else link.of for link in links)
@@ -430,6 +431,61 @@ def _another_value(one: StatementWords, other: StatementWords, subject: frozense
     if other.amends or other.hints:
         return word_overlap(one, other) >= _SUBJECT_AMENDED
     return len(mine & theirs) / len(mine | theirs) >= _SUBJECT_CLOSE
+
+
+def open_conflicts(store: Store) -> Iterator[tuple[MemoryRecord, MemoryRecord]]:
+    """Pairs of active memories that contradict each other, the later statement first."""
+    for link in store.memory_links():
+        if link.relation is not Relation.CONTRADICTS:
+            continue
+        pair = (known_memory(store, link.of), known_memory(store, link.to))
+        match pair:
+            case MemoryRecord() as one, MemoryRecord() as other if (
+                one.standing is other.standing is Standing.ACTIVE
+            ):
+                earlier, later = _order_by_time(one, other)
+                yield later, earlier
+
+
+def settle_conflict(store: Store, keep: MemoryId, drop: MemoryId, now: float) -> MemoryRecord:
+    """Write a person's decision: `keep` holds and replaces `drop`. Returns the new `keep`."""
+    kept, dropped = store.memory(keep), store.memory(drop)
+    holds = next_version(
+        kept,
+        now,
+        "",
+        f"a person decided that it holds, not {drop}",
+        standing=Standing.ACTIVE,
+        trust=Trust.PERSON,
+        confidence=max(kept.confidence, 0.9),
+        valid_until=None,
+    )
+    aside = next_version(
+        dropped,
+        now,
+        "",
+        f"replaced by {keep}: a person decided",
+        standing=Standing.SUPERSEDED,
+        valid_until=now,
+    )
+    link = MemoryLink(keep, drop, Relation.SUPERSEDES, now)
+    commit(store, (holds, aside), (*_taken_back(store, keep, drop, now), link))
+    return holds
+
+
+def accept_both(store: Store, one: MemoryId, other: MemoryId, now: float) -> None:
+    """Write a person's decision that both hold: they are related and not compared again."""
+    link = MemoryLink(one, other, Relation.RELATED_TO, now)
+    commit(store, (), (*_taken_back(store, one, other, now), link))
+
+
+def _taken_back(store: Store, one: MemoryId, other: MemoryId, now: float) -> Iterator[MemoryLink]:
+    """The contradictions between two memories, as links that no longer hold."""
+    return (
+        replace(link, time=now, gone=True)
+        for link in store.memory_links(one)
+        if link.relation is Relation.CONTRADICTS and other in (link.of, link.to)
+    )
 
 
 _SHARED = 0.5  # of a ledger's files that are changed again

@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
+from typing import Literal
+
+from hotset.text.stops import CHAT, QUESTION
+from hotset.text.words import word_set
 
 Days = tuple[datetime, datetime]
 """From a moment to the first one after the range."""
@@ -373,7 +377,7 @@ def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
     here = _local(now, offset)
     text = _blank_out(query[:_MOST_CHARS], _CODE)
     latest, first = (
-        [hit.span() for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST)
+        [_word_span(hit) for hit in pattern.finditer(text)] for pattern in (_LATEST, _FIRST)
     )
     found = list(_ranges(_blank_out(text, _LATEST), here))
     ranges = [days for _, days in found]
@@ -473,8 +477,14 @@ def _pair(hit: re.Match[str], now: datetime) -> _Range | None:
     if lead in _PLAIN and join in {"", "and", "or"}:
         return min(one[0], other[0]), max(one[1], other[1])
     if (lead, join) == ("between", "and") or (lead == "from" and join in _TO):
-        if other[1] < one[0]:  # "from November to February": the first is a year earlier
-            one = (shift_months(one[0], -12), shift_months(one[1], -12))
+        if other[1] < one[0]:
+            week = timedelta(7)
+            if one[0] - other[1] >= week:  # "from November to February": the first a year earlier
+                one = (shift_months(one[0], -12), shift_months(one[1], -12))
+            elif other[0] + week <= now:  # "from Monday to Wednesday", on a Wednesday
+                other = (other[0] + week, other[1] + week)
+            else:
+                one = (one[0] - week, one[1] - week)
         return (one[0], other[1]) if one[0] < other[1] else None
     return None
 
@@ -560,21 +570,152 @@ _COUNTED = (
 of them."""
 _END = rf"(?:['\u2019]s)?(?![\w/\0%-]|[.,:]\d|\.\w)(?!\s+(?:{_COUNTED})\b)"
 
+_WHO = r"(?:we|i|you|they|he|she|it|any(?:one|body)|some(?:one|body)|(?:the|our|my)\s+\w+)"
+_PAST = (
+    r"(?:\w{2,}ed|ran|met|saw|seen|spoke|spoken|did|done|built|sent|made|broke|broken|wrote|"
+    r"written|went|took|taken)"
+)
+_NOUN = r"(?:things?|tasks?|sessions?|conversations?|decisions?|changes?)"
+
 _LATEST = re.compile(
-    r"""
+    rf"""
     \b(?:the\s+)?(?:most\s+recent(?:ly)?|latest|newest|last\s+time)\b
       (?!\s+(?:version|release|tag|stable|lts|node|python|image|packages?|dependenc\w+)\b)       # that is a version, not a time
-    | \blast(?=\s+(?:talked|spoke|discussed|worked|touched|looked|visited|saw|met|did|changed|ran|used)\b)
+    | \b(?:the\s+)?last(?=\s+{_NOUN}\b) | \blast(?=\s+{_PAST}\b)
+    | \b(?:did|have|had|has)\s+{_WHO}\s+(?P<word>last)\b(?!\s+(?:{_UNIT}|{_WEEKDAY}|{_MONTH}|night)\b)
     """,  # noqa: E501
     re.IGNORECASE | re.VERBOSE,
 )
 _FIRST = re.compile(
-    (
-        r"\b(?:the\s+)?(?:very\s+first|earliest|first\s+time)\b|(?<!\bat\s)\bfirst(?=\s*[,?]|"
-        r"\s+in\s+(?-i:[A-Z])|\s*$)"
-    ),
+    rf"""
+    \b(?:the\s+)?(?:very\s+first|earliest|first\s+time)\b
+    | (?<!\bat\s)\bfirst(?=\s*[,?]|\s+in\s+(?-i:[A-Z])|\s*$)
+    | \b(?:the\s+)?first(?=\s+{_NOUN}\b) | \b(?:did|have|had|has)\s+{_WHO}\s+(?P<word>first)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _word_span(hit: re.Match[str]) -> tuple[int, int]:
+    return hit.span("word") if hit["word"] else hit.span()
+
+
+Only = Literal["", "decisions", "failures"]
+"""What a question about a time asks for; everything if empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeQuestion:
+    """A question that is answered by what lies in a range of time."""
+
+    times: TimeWords
+    subject: str = ""
+    """What it must be about; anything if empty."""
+    bound: str = ""
+    """`since`, `after`, `before` or `until`, if an event bounds the range."""
+    event: str = ""
+    """The words of that event: "the release"."""
+    only: Only = ""
+
+    @property
+    def is_newest_first(self) -> bool:
+        """Ordered from the bound on; otherwise as it happened."""
+        return self.times.latest or (
+            not self.times.first and (self.bound or self._open_bound) in {"before", "until"}
+        )
+
+    @property
+    def _open_bound(self) -> str:
+        is_open = self.times.since is None and self.times.until is not None
+        return "before" if is_open else ""
+
+
+def time_question(query: str, now: float, offset: float = 0.0) -> TimeQuestion | None:
+    """The range that a question asks to list ("what did we do last week", "when did we last touch
+    the parser", "what changed since the release"); None if its words are to be searched for."""
+    if len(query) > _LONGEST_QUESTION or _CODE_BLOCK in query:
+        return None
+    times = time_words(query, now, offset)
+    rest, bound, event = times.words, "", ""
+    if times.since is None and times.until is None and (hit := _EVENT.search(rest)):
+        bound, event = _BOUND_OF[hit["bound"].lower().split()[-1]], hit["event"].strip()
+        rest = f"{rest[: hit.start()]} {rest[hit.end() :]}"
+    words = [word for word in map(_bare_word, rest.split()) if word]
+    left = content_words(rest)
+    has_range = times.since is not None or times.until is not None or bool(event)
+    asks = _ASKS.match(rest.strip()) is not None and any(word in _ACTIVITY for word in words)
+    is_ordered = words and (times.latest or times.first)
+    if not (has_range or is_ordered) or (left and not asks) or not _AHEAD.isdisjoint(words):
+        return None
+    only: Only = ""
+    if not _FAILURES.isdisjoint(words):
+        only = "failures"
+    elif not _DECISIONS.isdisjoint(words):
+        only = "decisions"
+    return TimeQuestion(times, " ".join(left), bound, event, only)
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a question of time that name something."""
+    return [word for word in map(_bare_word, text.split()) if word and word not in _FILLERS]
+
+
+_LONGEST_QUESTION = 300  # characters: a longer one is a task, not a question
+_CODE_BLOCK = "```"
+_EVENT = re.compile(
+    r"\b(?P<bound>ever\s+since|since|after|before|until|prior\s+to)\s+"
+    r"(?P<event>(?:the|our|my|that|this|we|i|they|you|v?\d)\b[^?!,;]*)",
     re.IGNORECASE,
 )
+_BOUND_OF = {
+    "since": "since",
+    "after": "after",
+    "before": "before",
+    "until": "until",
+    "to": "before",
+}
+_ASKS = re.compile(
+    r"(?:(?:please|can you|could you|and|so|hey|ok(?:ay)?)[\s,]+)*"
+    r"(?:what|which|when|list|show|summari[sz]e|recap|tell|give|did|have|has|anything|how much)\b",
+    re.IGNORECASE,
+)
+_AHEAD = word_set("should shall will must need plan planned tomorrow next")
+_DECISIONS = word_set("decide decided decides decision decisions agree agreed choose chose chosen")
+_FAILURES = word_set("""
+    break breaks broke broken fail failed fails failing failure failures wrong error errors crash
+    crashed
+""")
+_ACTIVITY = (
+    _DECISIONS
+    | _FAILURES
+    | word_set("""
+    do done doing happen happened happening happens work worked working works touch touched
+    touching change changed changes changing accomplish accomplished achieve achieved complete
+    completed finish finished progress activity task tasks session sessions thing things stuff
+    learn learned learnt discuss discussed talk talked made make built build ship shipped went on
+    edit edited modify modified look looked open opened visit visited review reviewed use used
+""")
+)
+"""What a question about work says of any work."""
+_FILLERS = (
+    _ACTIVITY
+    | CHAT
+    | QUESTION
+    | word_set("""
+    been being between carry continue leave left off pick stand stands commit commits during
+    else ever everything exactly anything something episode episodes far file files first go
+    goes going got gotten get history last latest list log memories memory most much new news ok
+    okay on our ours out overview past please project recap recent recently remember remind
+    report since standup status still summarise summarize summary team together today update
+    updates up us way went yet you'd we've i've what's whats catch time times day days week
+    month session brief briefly short shortly
+""")
+)
+
+
+def _bare_word(word: str) -> str:
+    bare = word.strip(".,;:?!\"'()[]").lower().replace("\u2019", "'")
+    return bare.removesuffix("'s").removesuffix("n't")
 
 
 def _rest(query: str, spans: list[tuple[int, int]]) -> str:

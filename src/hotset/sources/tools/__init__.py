@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         render_dot as render_dot,
         render_json as render_json,
     )
-    from hotset.sources.tools.registry import tier as tier
     from hotset.sources.tools.running.server_pool import running_everywhere as running_everywhere
     from hotset.sources.tools.schemas import compact as compact
     from hotset.sources.tools.source import (
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
         kept_offer as kept_offer,
         weigh as weigh,
     )
-    from hotset.sources.tools.sweep import CYCLE as CYCLE, summary as summary
+    from hotset.sources.tools.sweep import CYCLE as CYCLE, LifeSummary as LifeSummary
     from hotset.sources.tools.toolbox import (
         Toolbox as Toolbox,
         ToolLibrary as ToolLibrary,
@@ -67,11 +66,10 @@ _FACE = {
         "remove_server",
     ),
     "graph": ("GraphSnapshot", "render_dot", "render_json"),
-    "registry": ("tier",),
     "schemas": ("compact",),
     "running.server_pool": ("running_everywhere",),
     "source": ("ToolSource", "USED", "beginning", "kept_offer", "weigh"),
-    "sweep": ("CYCLE", "summary"),
+    "sweep": ("CYCLE", "LifeSummary"),
     "toolbox": ("ToolLibrary", "ToolUse", "Toolbox"),
 }
 _HOMES = {name: module for module, names in _FACE.items() for name in names}

@@ -44,7 +44,7 @@ from hotset.sources.tools.approval import (
     storable,
 )
 from hotset.sources.tools.found.created import read_created
-from hotset.sources.tools.found.folders import listing, stat_of
+from hotset.sources.tools.found.folders import ToolFault, listing, stat_of
 from hotset.sources.tools.found.servers import read_servers
 from hotset.sources.tools.found.skills import (
     CACHE_FILE,
@@ -337,6 +337,13 @@ class Catalogue:
             )
         if row.approved != source.stamp and not row.follow:
             raise ToolRefused(f"the files of {source.name} changed since they were approved; {say}")
+
+    def was_approved(self, source_name: str) -> bool:
+        """True if a person once allowed a source of the project's folder to run."""
+        with self._lock:
+            self._glance()
+            row = self._names.row(self._files.file_of(source_name))
+        return row is not None and bool(row.approved)
 
     # Inside
 
@@ -773,6 +780,7 @@ class ToolSources:
     written: tuple[Tool, ...] = ()
     """What agents wrote."""
     troubles: tuple[str, ...] = ()
+    faults: tuple[ToolFault, ...] = ()
 
     @property
     def sources(self) -> Mapping[str, ToolOrigin]:
@@ -855,4 +863,5 @@ class SourceScanner:
             created.source,
             created.tools,
             (*troubles, *found.troubles, *created.troubles),
+            (*found.faults, *created.faults),
         )

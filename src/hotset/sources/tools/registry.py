@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -35,7 +36,7 @@ from hotset.files.open import NotRegular, open_regular
 from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat
 from hotset.files.write import is_full, replace_file
-from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
+from hotset.nouns.tool import Life, OriginKind, Tooling, ToolMetrics, ToolStatus, ToolTier
 from hotset.sources.tools.found.folders import lstat_of
 
 FILE = "registry.json"
@@ -52,17 +53,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_CALLS = 10**12  # more than that was a slip of the hand
 _LATEST = 253_402_300_799.0  # the last second of the year 9999
 
-INACTIVE_AT = 0.1
-"""The score at which a tool becomes inactive: after six hours for one that was used once."""
-TTL = 24 * 3600.0
-"""Seconds that a tool stays inactive before it expires."""
+DEFAULTS = Tooling()
 HOT_AT = 0.5
 """Used within the last two hours, or within five where it is used a lot."""
 WARM_AT = 0.25
 """Used within the last four hours, or within eleven where it is used a lot."""
 
-_LIFETIME = 9400.0  # seconds after which a score has fallen to 1/e
-_LIFETIME_PER_CALL = 0.01  # each call makes it last so much longer,
+_LIFETIME_PER_CALL = 0.01  # each call makes a score last so much longer,
 _LIFETIME_MORE = 2.0  # up to three times as long
 _NEW = 3600.0
 _YOUNG = 6 * 3600.0
@@ -112,9 +109,15 @@ class RegistryEntries:
 class Registry:
     """One project's. Any thread may use it, and several processes may have one each."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        clock: Callable[[], float] = time.time,
+        rules: Tooling = DEFAULTS,
+    ) -> None:
         self._document = _RegistryFile(folder / FILE)
         self._clock = clock
+        self.rules = rules
         self._changing = threading.RLock()
         self._using = threading.Lock()  # held for moments only: recording a use waits for no disk
         self._uses: dict[str, Life] = {}
@@ -137,9 +140,7 @@ class Registry:
         """All tools of the registry by name; those of `known` that are not in it as if they were
         created now."""
         now = self._now()
-        lives = {
-            name: Life(name, born=now, origin=origin) for name, origin in (known or {}).items()
-        }
+        lives = {name: self._new(name, origin, now) for name, origin in (known or {}).items()}
         with self._changing:  # a use that is on its way would be counted twice, or not at all
             lives |= self._look()
             with self._using:
@@ -155,7 +156,9 @@ class Registry:
         except StoreFailed as error:
             self._document.trouble(str(error))
             entry = None
-        return entry is not None and life_from(name, entry).pinned
+        return (
+            is_pinned_by_name(name, self.rules) if entry is None else life_from(name, entry).pinned
+        )
 
     def used(self, name: str, origin: OriginKind, seconds: float, *, failed: bool = False) -> Life:
         """Counts a call, and returns the tool's record with it. Waits for no disk but at the first
@@ -164,7 +167,7 @@ class Registry:
         if self._known is None:
             self._look()
         with self._using:
-            new = self._uses.get(name) or Life(name, born=now, origin=origin)
+            new = self._uses.get(name) or self._new(name, origin, now)
             self._uses[name] = new = after_use(new, now, round(seconds, 6), failed=failed)
             before = (self._known or {}).get(name)
             leaving = self._leaving.get(name)
@@ -177,21 +180,23 @@ class Registry:
         with self.changing() as entries:
             known = entries.get(name)
             return entries.put(
-                Life(name, born=now, origin=origin)
+                self._new(name, origin, now)
                 if known is None
                 else replace(reborn(known, now), origin=origin)
             )
 
     def pin(self, name: str, origin: OriginKind) -> Life:
         with self.changing() as entries:
-            return entries.put(
-                pinned(entries.get(name) or Life(name, born=self._now(), origin=origin), pin=True)
-            )
+            life = entries.get(name) or self._new(name, origin, self._now())
+            return entries.put(pinned(life, pin=True))
 
-    def unpin(self, name: str) -> Life | None:
-        """None where it is not in the registry: then it is not pinned either."""
+    def unpin(self, name: str, origin: OriginKind | None = None) -> Life | None:
+        """None where it is not pinned. `origin` is that of a tool that may be pinned by its name
+        alone, without being in the registry."""
         with self.changing() as entries:
             known = entries.get(name)
+            if known is None and origin is not None and is_pinned_by_name(name, self.rules):
+                known = self._new(name, origin, self._now())
             return None if known is None else entries.put(pinned(known, pin=False))
 
     def remove(self, *names: str) -> None:
@@ -248,6 +253,9 @@ class Registry:
         with self._using:
             self._known = known
         return known
+
+    def _new(self, name: str, origin: OriginKind, now: float) -> Life:
+        return Life(name, born=now, origin=origin, pinned=is_pinned_by_name(name, self.rules))
 
     def _now(self) -> float:
         return round(self._clock(), 3)
@@ -590,22 +598,28 @@ def _check(found: dict[str, Any] | None, copy: dict[str, Any] | None) -> _Checke
     return _Checked(value, tuple(wrong))
 
 
-def decay(life: Life, now: float) -> float:
+def is_pinned_by_name(name: str, rules: Tooling) -> bool:
+    """True for a tool that the settings pin by its full name or its source's."""
+    source = name.partition("__")[0]
+    return any(fnmatchcase(name, each) or fnmatchcase(source, each) for each in rules.pins)
+
+
+def decay(life: Life, now: float, rules: Tooling = DEFAULTS) -> float:
     """From 1, just used, down to 0."""
     if not life.calls:
         age = _since(life.born, now)
         return _NEW_SCORE if age < _NEW else _YOUNG_SCORE if age < _YOUNG else _UNUSED_SCORE
     last = life.born if life.last_used is None else max(life.born, life.last_used)
-    lifetime = _LIFETIME * (1 + min(_LIFETIME_PER_CALL * life.calls, _LIFETIME_MORE))
+    lifetime = rules.life_seconds * (1 + min(_LIFETIME_PER_CALL * life.calls, _LIFETIME_MORE))
     return math.exp(-_since(last, now) / lifetime)
 
 
-def tier(life: Life, now: float) -> ToolTier:
+def tier(life: Life, now: float, rules: Tooling = DEFAULTS) -> ToolTier:
     if life.pinned:
         return ToolTier.PROTECTED
     if not life.calls:
         return ToolTier.PROBATION
-    score = decay(life, now)
+    score = decay(life, now, rules)
     return ToolTier.HOT if score >= HOT_AT else ToolTier.WARM if score >= WARM_AT else ToolTier.COLD
 
 
@@ -630,12 +644,12 @@ def pinned(life: Life, *, pin: bool) -> Life:
     return _awake(replace(life, pinned=True)) if pin else replace(life, pinned=False)
 
 
-def step(life: Life, now: float) -> Life:
+def step(life: Life, now: float, rules: Tooling = DEFAULTS) -> Life:
     """The state that it has now. Only a use, a pin and a corrected clock make an inactive one
     active."""
     if life.pinned:
         return _awake(life)
-    faded = decay(life, now) <= INACTIVE_AT
+    faded = decay(life, now, rules) <= rules.inactive_at
     if life.status is ToolStatus.ACTIVE:
         return (
             replace(life, status=ToolStatus.INACTIVE, inactive_since=now) if faded else _awake(life)
@@ -647,29 +661,53 @@ def step(life: Life, now: float) -> Life:
     return replace(life, inactive_since=now) if faded else _awake(life)  # the clock was ahead
 
 
-def time_left(life: Life, now: float) -> float:
+def time_left(life: Life, now: float, rules: Tooling = DEFAULTS) -> float:
     """Seconds until an inactive tool expires; the whole time for one that is active."""
     if life.status is ToolStatus.ACTIVE or life.inactive_since is None:
-        return TTL
-    return max(0.0, TTL - _since(life.inactive_since, now))
+        return rules.ttl_seconds
+    return max(0.0, rules.ttl_seconds - _since(life.inactive_since, now))
 
 
-def expired(life: Life, now: float) -> bool:
-    return not life.pinned and life.status is ToolStatus.INACTIVE and time_left(life, now) <= 0
+def expired(life: Life, now: float, rules: Tooling = DEFAULTS) -> bool:
+    is_inactive = not life.pinned and life.status is ToolStatus.INACTIVE
+    return is_inactive and time_left(life, now, rules) <= 0
 
 
-def evictable(lives: Iterable[Life], now: float) -> tuple[Life, ...]:
+def evictable(lives: Iterable[Life], now: float, rules: Tooling = DEFAULTS) -> tuple[Life, ...]:
     """Who goes, in order: inactive ones by the time they have left, then active ones by score and
-    tier. Pinned ones never."""
-    return tuple(
-        sorted((life for life in lives if not life.pinned), key=lambda life: _turn(life, now))
+    tier, the oldest first. Pinned ones never."""
+    free = (life for life in lives if not life.pinned)
+    return tuple(sorted(free, key=lambda life: _turn(life, now, rules)))
+
+
+def measure(life: Life, now: float, rules: Tooling = DEFAULTS) -> ToolMetrics:
+    """How a tool fares now, also where no sweep ran lately."""
+    life = step(life, now, rules)
+    leaves = life.origin is OriginKind.CREATED and life.status is ToolStatus.INACTIVE
+    return ToolMetrics(
+        life.name,
+        life.origin,
+        life.status,
+        tier(life, now, rules),
+        round(decay(life, now, rules), 4),
+        life.calls,
+        life.failures,
+        life.seconds,
+        life.born,
+        life.last_used,
+        life.inactive_since,
+        time_left(life, now, rules) if leaves else None,
+        life.pinned,
     )
 
 
-def _turn(life: Life, now: float) -> tuple[bool, float, int, str]:
+def _turn(life: Life, now: float, rules: Tooling) -> tuple[bool, float, int, float, float, str]:
     if life.status is ToolStatus.INACTIVE:
-        return False, time_left(life, now), 0, life.name
-    return True, decay(life, now), _TIERS_THAT_GO.index(tier(life, now)), life.name
+        return False, time_left(life, now, rules), 0, 0.0, life.born, life.name
+    score = decay(life, now, rules)
+    # In tenths: what was used minutes ago is worth no less than what is new and was never used.
+    tenths, going = round(score, 1), _TIERS_THAT_GO.index(tier(life, now, rules))
+    return True, tenths, going, score, life.born, life.name
 
 
 def _awake(life: Life) -> Life:

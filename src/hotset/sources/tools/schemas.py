@@ -352,10 +352,12 @@ def render_found(
     max_tokens: int,
     silent: Sequence[str] = (),
     waiting: Sequence[KnownTool] = (),
+    faults: Sequence[str] = (),
 ) -> str:
     """What `find_tools` answers. `silent` are the servers whose tools are not known yet, `waiting`
-    are skills that are not approved."""
+    are skills that are not approved, `faults` are errors in files of those that fit."""
     missing = f"; not searched (no tool list): {', '.join(silent)}" if silent else ""
+    missing += f"; broken, mend the file: {'; '.join(faults)}" if faults else ""
     pending = "".join(map(_render_waiting, waiting))
     if not ghosts:
         return f"{pending}[hotset: {f'{_DATA}; ' if pending else ''}no tool fits{missing}; {_TRY}]"

@@ -1,10 +1,11 @@
-"""Tools as a source: ghosts for a session that opens, answers to calls of the toolbox, search.
+"""Tools as a source: ghosts for every new prompt, answers to calls of the toolbox, search.
 
 What the model of a session may call is decided with the session's first request, kept, and never
 changed: a tool that is added, taken away or worded otherwise breaks the provider's cache from the
 first byte on. So an offer is repeated byte for byte with every later request: after a restart, in
 another process, and whatever became of the toolbox. It is kept as notes at the places
-by which a line is known again: the prompts that it began with, and its first reply.
+by which a line is known again: the prompts that it began with, and its first reply. What fits a
+later prompt is named in text behind it, and is called through `use_tool` or by its own name.
 
 What a tool gave is kept whole before a part of it is shown, so that the call which brings back the
 rest finds it. Every error is a sentence for the model that says what to do next.
@@ -38,6 +39,7 @@ from hotset.nouns.tool import UNLIKELY, Ghost, Tool
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.sources.port import Scene, Source, TurnEnd
 from hotset.sources.tools.client_tools import describe_left_out, latest_tools, never_called
+from hotset.sources.tools.schemas import compact
 from hotset.sources.tools.sweep import CYCLE
 from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
@@ -45,10 +47,11 @@ from hotset.text.clip import clip_prose, safe_line
 from hotset.window.birth import shorten_alone
 from hotset.window.deferred_tools import MOST_DEFERRED, without_deferred_tools
 from hotset.window.ghosts import (
+    GHOSTS_ABOVE,
     defers_own_tools,
     found_spec,
     ghost_spec,
-    is_named_in,
+    ghost_text,
     not_in_client,
 )
 from hotset.window.prefetch import asked_in
@@ -68,6 +71,9 @@ from hotset.window.toolbox_tools import (
 _GHOST_SECONDS = 0.25
 """How long a first request waits for its ghosts. A search takes ten milliseconds; an index that is
 being opened takes longer."""
+
+_GHOST_TOKENS = 300
+"""Of the first ghost behind a prompt, arguments included."""
 
 _MOST_TURNS = 1024
 _RESERVED = frozenset(spec.name for spec in (*SPECS, *TOOLBOX_SPECS))
@@ -172,9 +178,10 @@ class ToolSource(Source):
             return ()
         decision = self._offers.decided(scene, empty=self.library.empty and not scene.left_out)
         if decision is not None:
-            self._turns.put(scene.turn, _Turn(decision))
+            texts, trouble = self._ghost_texts(scene, decision.offer)
+            self._turns.put(scene.turn, _Turn(decision, trouble))
             defers = decision.offer.deferred and scene.defers
-            return [_standing(each, defers=defers) for each in decision.offer.tools]
+            return [*(_standing(each, defers=defers) for each in decision.offer.tools), *texts]
         ghosts, trouble = self._ghost_candidates(scene)
         self._turns.put(scene.turn, _Turn(trouble=trouble))
         own = not_in_client(TOOLBOX_SPECS, scene.request.tools)
@@ -236,10 +243,37 @@ class ToolSource(Source):
         return SourceHits(list(hits)[: query.most])
 
     def _ghost_candidates(self, scene: Scene) -> tuple[Sequence[Candidate], str]:
-        """The tools that fit the prompt, best first, and why there are none where that is a
-        fault."""
-        query, theirs = prompt_in(scene.links), scene.request.tools
-        if not self._ghosts or not self.library.ready or not query or defers_own_tools(theirs):
+        """The tools that may fit the prompt, for the list, best first; and why there are none where
+        that is a fault."""
+        found, trouble = self._find_ghosts(scene, prompt_in(scene.links))
+        made = {spec.name: (spec, each.score) for each in found if (spec := ghost_spec(each))}
+        specs = not_in_client([spec for spec, _ in made.values()], scene.request.tools)
+        return [_candidate(spec, OfferKind.GHOST, made[spec.name][1]) for spec in specs], trouble
+
+    def _ghost_texts(self, scene: Scene, offer: ToolOffer) -> tuple[Sequence[Candidate], str]:
+        """The same behind a new prompt, as text, where the list is fixed: the first with its
+        arguments, the others by name."""
+        listed = {spec.name for spec in offer.tools}
+        if USE not in listed or not scene.prompt:
+            return (), ""
+        found, trouble = self._find_ghosts(scene, scene.prompt[:_ASKED])
+        new = [each for each in found if each.tool.name not in listed]
+        specs = [ToolSpec(each.tool.name, each.tool.description, b"{}") for each in new]
+        theirs = {spec.name for spec in specs} - {
+            spec.name for spec in not_in_client(specs, scene.request.tools)
+        }
+        return [
+            _text_candidate(each, scene, whole=not at)
+            for at, each in enumerate(each for each in new if each.tool.name not in theirs)
+        ], trouble
+
+    def _find_ghosts(self, scene: Scene, query: str) -> tuple[Sequence[Ghost], str]:
+        if (
+            not self._ghosts
+            or not self.library.ready
+            or not query
+            or defers_own_tools(scene.request.tools)
+        ):
             return (), ""
         finding = self._searches.submit_if_free(lambda: self.library.find(query, 2 * self._ghosts))
         if finding is None:
@@ -249,18 +283,9 @@ class ToolSource(Source):
         except TimeoutError:
             return (), "looking for tools took too long"
         except Exception as error:
-            # fail open: the session begins without ghosts, and can search for tools itself
+            # fail open: the prompt goes out without ghosts, and the model can search itself
             return (), f"a fault of ours in finding tools: {type(error).__name__}"
-        knobs = scene.knobs.toolbox
-        least = max(UNLIKELY, knobs.ghost_fit * max((each.score for each in found), default=0.0))
-        fit = [
-            each for each in found if each.score >= least and is_named_in(query, each.tool, knobs)
-        ]
-        made = {spec.name: (spec, each.score) for each in fit if (spec := ghost_spec(each))}
-        specs = not_in_client(
-            [spec for name, (spec, _) in made.items() if name not in _RESERVED], theirs
-        )
-        return [_candidate(spec, OfferKind.GHOST, made[spec.name][1]) for spec in specs], ""
+        return [each for each in found if each.tool.name not in _RESERVED], ""
 
 
 def _standing(spec: ToolSpec, *, defers: bool) -> Candidate:
@@ -273,6 +298,22 @@ def _standing(spec: ToolSpec, *, defers: bool) -> Candidate:
 def _candidate(spec: ToolSpec, kind: OfferKind, worth: float) -> Candidate:
     tokens = weigh(spec)
     return Candidate(ToolSource.name, kind, spec.name, OfferSlot.TOOL_LIST, spec, tokens, worth)
+
+
+def _text_candidate(ghost: Ghost, scene: Scene, *, whole: bool) -> Candidate:
+    body = ghost_text(ghost.tool, compact(ghost.tool, max_tokens=_GHOST_TOKENS) if whole else "")
+    size = scene.count(body.encode("utf-8", "replace")) + 1  # the end of its line
+    return Candidate(
+        ToolSource.name,
+        OfferKind.GHOST,
+        ghost.tool.name,
+        OfferSlot.BEHIND_PROMPT,
+        body,
+        size,
+        ghost.score,
+        GHOSTS_ABOVE,
+        (ghost.tool.name,),
+    )
 
 
 def _tool_hit(tool: Tool, score: float, command: str) -> SearchHit:
@@ -591,7 +632,8 @@ class ToolCalls:
             found = self.tools.look_for(
                 sought.query, sought.limit, sought.only, session=asked.session
             )
-            return self.tools.render_found(found.ghosts, room, found.waiting), found.ghosts
+            text = self.tools.render_found(found.ghosts, room, found.waiting, found.faults)
+            return text, found.ghosts
 
         try:
             async with asyncio.timeout(_FIND_SECONDS * self.patience):
@@ -674,7 +716,11 @@ class ToolCalls:
         session, query = asked.session, self.query or self.prompt
         async with asyncio.timeout(_USE_SECONDS):
             return await self.tools.use_async(
-                wanted.name, wanted.arguments, session=session, query=query
+                wanted.name,
+                wanted.arguments,
+                session=session,
+                query=query,
+                turn=asked.scene.here.turn,
             )
 
     def _log_failed(self, asked: PendingCall, wanted: UseCall) -> None:
@@ -714,6 +760,7 @@ def _log_used(asked: PendingCall, used: ToolUse) -> None:
         seconds=round(used.seconds, 3),
         failed=int(used.returned.failed),
         bytes=len(used.returned.content),
+        **({"stored": 1} if used.stored else {}),
     )
 
 

@@ -1,5 +1,5 @@
 """The clean-up: unused tools become inactive; those of them that an agent wrote are deleted, few at
-a time, and can be restored.
+a time; and over the capacity the least useful make room for a new one. All can be restored.
 
 Nothing else is ever deleted. Content is kept first; then the file goes, the edges of the graph, and
 last the entry in the registry: a sweep that was cut off is finished by the next one.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +22,21 @@ import msgspec
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.note import Space
-from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
+from hotset.nouns.tool import Life, OriginKind, Tooling, ToolMetrics, ToolStatus
 from hotset.sources.tools.found.created import CreatedTools
 from hotset.sources.tools.graph import ToolGraph
 from hotset.sources.tools.registry import (
+    DEFAULTS,
     Registry,
-    decay,
     evictable,
     expired,
     life_as_json,
     life_from,
+    measure,
     reborn,
     step,
-    tier,
     time_as_json,
     time_from,
-    time_left,
 )
 from hotset.store.port import Store
 from hotset.store.stored_value import StoredValue
@@ -81,45 +81,41 @@ class SweepReport:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolToEvict:
-    """A tool that may be deleted."""
-
-    name: str
-    status: ToolStatus
-    tier: ToolTier
-    score: float
-    left: float
-    """Seconds until it expires, for an inactive one; the whole time for an active one."""
-
-
-@dataclass(frozen=True, slots=True)
 class LifeSummary:
     active: int
     inactive: int
     pinned: int
     """Of the active ones."""
+    created: int
+    """Tools that agents created."""
+    capacity: int
+    """How many of them are kept."""
     next_to_evict: str | None
-    candidates: tuple[ToolToEvict, ...]
-    """The first of those that may go, in the order in which they would."""
-    sleeping: tuple[ToolToEvict, ...]
-    """All that are inactive, the one with the least time left first."""
+    candidates: tuple[ToolMetrics, ...]
+    """The first of those that may be deleted, in the order in which they would. Only what agents
+    created ever is."""
+    inactive_tools: tuple[ToolMetrics, ...]
+    """First those that agents created, the one with the least time left first."""
 
 
-def summary(lives: Iterable[Life], now: float, most: int = 5) -> LifeSummary:
+def summary(
+    lives: Iterable[Life], now: float, rules: Tooling = DEFAULTS, most: int = 5
+) -> LifeSummary:
     """The state of all tools now, also where no sweep ran lately. Pure."""
-    here = [step(life, now) for life in lives]
-    order = [
-        ToolToEvict(life.name, life.status, tier(life, now), decay(life, now), time_left(life, now))
-        for life in evictable(here, now)
-    ]
-    sleeping = tuple(each for each in order if each.status is ToolStatus.INACTIVE)
+    here = [step(life, now, rules) for life in lives]
+    order = evictable(here, now, rules)
+    made = [life for life in order if life.origin is OriginKind.CREATED]
+    others = [life for life in order if life.origin is not OriginKind.CREATED]
+    sleeping = tuple(measure(life, now, rules) for life in (*made, *others) if _sleeps(life))
     return LifeSummary(
         active=len(here) - len(sleeping),
         inactive=len(sleeping),
         pinned=sum(life.pinned for life in here),
-        next_to_evict=order[0].name if order else None,
-        candidates=tuple(order[:most]),
-        sleeping=sleeping,
+        created=sum(life.origin is OriginKind.CREATED for life in here),
+        capacity=rules.capacity,
+        next_to_evict=made[0].name if made else None,
+        candidates=tuple(measure(life, now, rules) for life in made[:most]),
+        inactive_tools=sleeping,
     )
 
 
@@ -128,10 +124,10 @@ def sweep(places: ToolPlaces, now: float) -> SweepReport:
     is not lost."""
     if not places.registry.lives():
         return SweepReport()
-    now = round(now, 3)
+    now, rules = round(now, 3), places.registry.rules
     asleep, lives, jump = _put_to_sleep(places.registry, now)
     made = [life for life in lives if life.origin is OriginKind.CREATED]
-    over = [life for life in evictable(made, now) if expired(life, now)]
+    over = [life for life in evictable(made, now, rules) if expired(life, now, rules)]
     most = 0 if jump else max(1, len(made) // _SHARE)
     gone: list[str] = []
     notes = [jump] if jump else []
@@ -139,13 +135,47 @@ def sweep(places: ToolPlaces, now: float) -> SweepReport:
         if len(gone) == most:
             break
         try:
-            gone += [life.name] if _delete(places, life.name, now) else []
+            is_over = partial(expired, now=now, rules=rules)
+            gone += [life.name] if _delete(places, life.name, now, is_over) else []
         except StoreFailed as error:
             notes.append(f"{life.name} has expired and cannot be deleted yet: {error}")
             break
         except HotsetError as error:  # of this tool alone
             notes.append(f"{life.name} has expired and could not be deleted: {error}")
     return SweepReport(asleep, tuple(gone), len(over) - len(gone), tuple(notes))
+
+
+def has_room(registry: Registry) -> bool:
+    """False where a new tool of an agent could not be kept: all that are kept are pinned."""
+    made = [each for each in registry.lives().values() if each.origin is OriginKind.CREATED]
+    return sum(life.pinned for life in made) < registry.rules.capacity
+
+
+def make_room(places: ToolPlaces, new: str, now: float) -> tuple[str, ...]:
+    """Deletes the tools of agents that are over the capacity, but not the `new` one. Returns their
+    names. Raises `StoreFailed` where one cannot be kept to be restored."""
+    now, rules = round(now, 3), places.registry.rules
+    lives = [
+        step(life, now, rules)
+        for life in places.registry.lives().values()
+        if life.origin is OriginKind.CREATED
+    ]
+    order = evictable((life for life in lives if life.name != new), now, rules)
+    gone: list[str] = []
+    for life in order:
+        if len(gone) >= len(lives) - rules.capacity:
+            break
+
+        def is_unused(current: Life, calls: int = life.calls) -> bool:
+            return not current.pinned and current.calls == calls
+
+        try:
+            gone += [life.name] if _delete(places, life.name, now, is_unused) else []
+        except StoreFailed:
+            raise
+        except HotsetError:  # of this tool alone: the next one goes
+            continue
+    return tuple(gone)
 
 
 def restore(places: ToolPlaces, name: str, now: float) -> Life:
@@ -175,11 +205,12 @@ def restore(places: ToolPlaces, name: str, now: float) -> Life:
 def _put_to_sleep(registry: Registry, now: float) -> tuple[tuple[str, ...], list[Life], str]:
     """The names that became inactive, all lives as they are now, and a sentence about a jump in
     time."""
+    rules = registry.rules
     with registry.changing() as entries:
         before = entries.lives()
         last = entries.swept
         jump = _jump(last, now)
-        after = {name: step(life, now) for name, life in before.items()}
+        after = {name: step(life, now, rules) for name, life in before.items()}
         if jump:
             after = {
                 name: replace(life, inactive_since=now) if _sleeps(life) else life
@@ -211,7 +242,7 @@ def _jump(last: float | None, now: float) -> str:
     )
 
 
-def _delete(places: ToolPlaces, name: str, now: float) -> bool:
+def _delete(places: ToolPlaces, name: str, now: float, may_go: Callable[[Life], bool]) -> bool:
     """False where it was used, pinned or changed meanwhile."""
     code = _code(places, name)
     content = (
@@ -222,7 +253,7 @@ def _delete(places: ToolPlaces, name: str, now: float) -> bool:
         if (
             life is None
             or life.origin is not OriginKind.CREATED
-            or not expired(life, now)
+            or not may_go(life)
             or _code(places, name) != code
         ):
             return False

@@ -9,22 +9,40 @@ query -> find -> ghosts, with their schemas -> use: check, start just in time, c
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hotset.config import TOOLS, Config
-from hotset.errors import HotsetError, Malformed, NotFound, StoreBusy, ToolFailed, ToolRefused
+from hotset.errors import (
+    BadInput,
+    HotsetError,
+    Malformed,
+    NotFound,
+    StoreBusy,
+    ToolFailed,
+    ToolRefused,
+)
 from hotset.files.lru import Lru
 from hotset.files.private_folder import private_folder
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.page import Kind, PageId
-from hotset.nouns.tool import UNLIKELY, Ghost, Life, OriginKind, Returned, Tool, ToolOrigin
+from hotset.nouns.tool import (
+    UNLIKELY,
+    Ghost,
+    Life,
+    OriginKind,
+    Returned,
+    Tool,
+    ToolMetrics,
+    ToolOrigin,
+)
 from hotset.nouns.turn import Event
+from hotset.sources.tools.answers import ReadCall, ToolAnswers
 from hotset.sources.tools.approval import KnownTool, ToolState
 from hotset.sources.tools.callables import (
     OURS,
@@ -35,10 +53,10 @@ from hotset.sources.tools.callables import (
     text_of,
 )
 from hotset.sources.tools.catalogue import CREATED, Catalogue, SourceScanner, ToolSources, ToolSync
-from hotset.sources.tools.found.created import CreatedTools, create
+from hotset.sources.tools.found.created import SOURCE, CreatedTools, create
 from hotset.sources.tools.found.skills import Skill, read_skill
 from hotset.sources.tools.graph import ToolGraph, word_overlap
-from hotset.sources.tools.registry import Registry
+from hotset.sources.tools.registry import Registry, is_pinned_by_name, measure
 from hotset.sources.tools.running.mcp_client import ToolListing
 from hotset.sources.tools.running.server_pool import (
     ADVICE,
@@ -47,7 +65,17 @@ from hotset.sources.tools.running.server_pool import (
     ServerPoolThread,
 )
 from hotset.sources.tools.schemas import check, read_arguments, render_found
-from hotset.sources.tools.sweep import Deletions, ToolPlaces, restore, sweep
+from hotset.sources.tools.sweep import (
+    Deletions,
+    LifeSummary,
+    ToolPlaces,
+    has_room,
+    make_room,
+    restore,
+    summary,
+    sweep,
+)
+from hotset.sources.tools.tool_names import full_name
 from hotset.store.port import Store
 
 if TYPE_CHECKING:
@@ -67,6 +95,7 @@ _CODE_SESSION = "tools"
 _MOST_SESSIONS = 256
 _MOST_QUESTIONS = 8
 _MOST_USED = 16
+_MOST_FAULTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +107,8 @@ class ToolUse:
     returned: Returned
     seconds: float = 0.0
     ran: bool = True
+    stored: bool = False
+    """It was not run: this is what the same call gave before (`answers`)."""
 
     @property
     def text(self) -> str:
@@ -95,6 +126,8 @@ class ToolMatches:
     waiting: tuple[KnownTool, ...] = ()
     """Skills of the project that fit, too, and that no person approved yet: only their names and
     descriptions may be shown."""
+    faults: tuple[str, ...] = ()
+    """Errors in the files of those that fit or that the query names."""
 
 
 class ToolLibrary(Protocol):
@@ -122,12 +155,16 @@ class ToolLibrary(Protocol):
         """As `find`, with skills that would fit once a person approves them."""
 
     def render_found(
-        self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
+        self,
+        ghosts: Sequence[Ghost],
+        max_tokens: int,
+        waiting: Sequence[KnownTool] = (),
+        faults: Sequence[str] = (),
     ) -> str:
         """The text for a model about these tools and the skills that wait for approval."""
 
     async def use_async(
-        self, name: str, arguments: object, *, session: str = "", query: str = ""
+        self, name: str, arguments: object, *, session: str = "", query: str = "", turn: int = 0
     ) -> ToolUse:
         """Call a tool. Raises a `HotsetError` for the model to read."""
 
@@ -143,6 +180,12 @@ class _Call:
     skill: Skill | None = None
     """The skill that is read, where nothing has to run."""
     pinned: bool = False
+    session: str = ""
+    query: str = ""
+    turn: int = 0
+    begun: float = 0.0
+    reads: ReadCall | None = None
+    """Where what it returns may answer the same call later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +251,15 @@ class Toolbox:
         self._related: frozenset[str] = frozenset()
         self._looked = float("-inf")
         self._closed = False
-        if config.tooling.create:
+        tooling = config.tooling
+        self._answers = (
+            ToolAnswers(config.project, tooling.answer_seconds)
+            if tooling.answer_from_store
+            else None
+        )
+        if tooling.create:
             self._bind(self._create_tool, OURS, name="create_tool")
+            self._bind(self._restore_tool, OURS, name="restore_tool")
 
     @property
     def empty(self) -> bool:
@@ -242,12 +292,13 @@ class Toolbox:
         return self._bind(function, program(), name=name, description=description)
 
     def warm(self) -> None:
-        """Opens everything that the first search needs, ahead of it. What fails here fails again
-        where it is reported."""
+        """Opens everything that the first search needs, ahead of it, and cleans up once: many
+        processes end before their first round. What fails here fails again where it is reported."""
         with suppress(HotsetError, OSError):
             if not self.empty:
                 self.stock(self._config.tooling.list_seconds)
                 self.index()
+                self.tend()
 
     def stock(self, seconds: float, on_listed: Callable[[str], None] = lambda _: None) -> None:
         """Lists servers whose tools are unknown, and calls `on_listed` with the name of each that
@@ -281,15 +332,24 @@ class Toolbox:
         return self._matches(query, limit, only, session)
 
     def render_found(
-        self, ghosts: Sequence[Ghost], max_tokens: int, waiting: Sequence[KnownTool] = ()
+        self,
+        ghosts: Sequence[Ghost],
+        max_tokens: int,
+        waiting: Sequence[KnownTool] = (),
+        faults: Sequence[str] = (),
     ) -> str:
-        """The text of `find_tools` for these ghosts and the `waiting` skills of `look_for`."""
-        return render_found(ghosts, max_tokens, self._opened_parts().sync.silent(), waiting)
+        """The text of `find_tools` for what `look_for` found."""
+        silent = self._opened_parts().sync.silent()
+        return render_found(ghosts, max_tokens, silent, waiting, faults)
 
     def knows(self, name: str) -> bool:
-        """True for the full name of a tool that could be used."""
+        """True for the full name of a tool that could be used, or of which can be told how it could
+        be again."""
         known = self.catalogue.get(name)
-        return known is not None and known.state is not ToolState.GONE and self._is_here(known.tool)
+        if known is None:
+            return False
+        is_gone = known.state is ToolState.GONE and not self._why_gone(known.tool.name)
+        return not is_gone and self._is_here(known.tool)
 
     def resolve(self, name: str) -> KnownTool:
         """Resolve a tool by exact or unambiguous name. If none matches, list servers whose tools
@@ -317,13 +377,14 @@ class Toolbox:
             }.values()
         )
 
-    def use(self, name: str, arguments: object, *, session: str = "", query: str = "") -> ToolUse:
+    def use(
+        self, name: str, arguments: object, *, session: str = "", query: str = "", turn: int = 0
+    ) -> ToolUse:
         """Calls a tool, starting what it needs. Raises `NotFound`, `ToolRefused` and `ToolFailed`,
-        with words for a model."""
-        call = self._call(name, arguments)
+        with words for a model. `turn` is the place in the conversation of `session`."""
+        call = self._begin(name, arguments, session, query, turn)
         if isinstance(call, ToolUse):
             return call
-        note = partial(self._note_use, call.tool, session, query, time.monotonic())
         try:
             if call.skill is not None:
                 came = _read(call.skill, call.arguments)
@@ -338,19 +399,18 @@ class Toolbox:
                     pinned=call.pinned,
                 )
         except ToolFailed:
-            note(failed=True)
+            self._end(call, None)
             raise
-        return ToolUse(call.tool, came, note(failed=came.failed))
+        return self._end(call, came)
 
     async def use_async(
-        self, name: str, arguments: object, *, session: str = "", query: str = ""
+        self, name: str, arguments: object, *, session: str = "", query: str = "", turn: int = 0
     ) -> ToolUse:
         """As `use`, for callers that must not block: cancelled, it no longer waits, and nothing is
         noted."""
-        call = await asyncio.to_thread(self._call, name, arguments)
+        call = await asyncio.to_thread(self._begin, name, arguments, session, query, turn)
         if isinstance(call, ToolUse):
             return call
-        note = partial(self._note_use, call.tool, session, query, time.monotonic())
         try:
             if call.skill is not None:
                 came = await asyncio.to_thread(_read, call.skill, call.arguments)
@@ -365,9 +425,9 @@ class Toolbox:
                     pinned=call.pinned,
                 )
         except ToolFailed:
-            await asyncio.to_thread(note, failed=True)
+            await asyncio.to_thread(self._end, call, None)
             raise
-        return ToolUse(call.tool, came, await asyncio.to_thread(note, failed=came.failed))
+        return await asyncio.to_thread(self._end, call, came)
 
     def running(self) -> Sequence[RunningServer]:
         """The processes and connections that are open for tools, in this process."""
@@ -392,14 +452,16 @@ class Toolbox:
             if name in (known.tool.name, known.tool.source) and known.state in needing
         ]
 
+    def resting(self) -> Mapping[str, str]:
+        """Sources that are not started for a while because they failed again and again -> why."""
+        failed = self._pool.troubles() if self._pool is not None else {}
+        return {name: why.removesuffix(ADVICE) for name, why in failed.items()}
+
     def troubles(self) -> Sequence[str]:
         """What is wrong with sources, and what to do about it."""
-        parts, pool = self._opened_parts(), self._pool
+        parts = self._opened_parts()
         found = [*self._scanner.now().troubles, *parts.sync.troubles()]
-        found += [
-            f"{name}: {why.removesuffix(ADVICE)}"
-            for name, why in (pool.troubles().items() if pool is not None else ())
-        ]
+        found += [f"{name}: {why}" for name, why in self.resting().items()]
         for each in (parts.catalogue, parts.registry, parts.graph, parts.deletions):
             found += each.troubles()
         return [*found, *(self._search.troubles() if self._search is not None else ())]
@@ -410,18 +472,61 @@ class Toolbox:
         if self._pool is not None:
             self._pool.end_session(session)
 
+    def pin(self, name: str) -> Tool:
+        """Keeps a tool: it never becomes inactive. Raises `NotFound`."""
+        tool = self.resolve(name).tool
+        self.registry.pin(tool.name, tool.origin)
+        self._log("ToolPinned", tool.name, "a person")
+        return tool
+
+    def unpin(self, name: str) -> str:
+        """Undoes `pin`, also for a tool that is gone. Returns its name. Raises `NotFound`."""
+        tool: Tool | None = None
+        with suppress(NotFound):
+            tool = self.resolve(name).tool
+        name = tool.name if tool is not None else name
+        if self.registry.unpin(name, tool.origin if tool is not None else None) is None:
+            raise NotFound(f"{name} was not pinned")
+        self._log("ToolUnpinned", name, "a person")
+        return name
+
     def restore(self, name: str) -> Life:
-        """Brings back a tool that an agent wrote and that was let go. Raises `NotFound` and
-        `BadInput`."""
-        return restore(self._places(), name, self._clock())
+        """Brings back a tool that an agent wrote and that was let go; over the capacity another one
+        makes room. Raises `NotFound` and `BadInput`."""
+        self._check_room()
+        full = name if name.startswith(f"{SOURCE}__") else full_name(SOURCE, name)
+        life = restore(self._places(), full, self._clock())
+        self._log("ToolRestored", full)
+        self._make_room(full)
+        self._scanner.now(at_once=True)
+        self._looked = float("-inf")
+        return life
+
+    def metrics(self, *names: str) -> Mapping[str, ToolMetrics]:
+        """How these tools fare, by full name, or all that are known; one that was never used as if
+        it came now. Raises `NotFound`."""
+        found = map(self.resolve, names) if names else self.catalogue.tools()
+        known = {each.tool.name: each.tool.origin for each in found}
+        now, rules = self._clock(), self._config.tooling
+        lives = self.registry.lives(known)
+        return {name: measure(lives[name], now, rules) for name in (known if names else lives)}
+
+    def summary(self, most: int = 5) -> LifeSummary:
+        """How many tools are active and inactive, and which are deleted next."""
+        lives = self.registry.lives().values()
+        return summary(lives, self._clock(), self._config.tooling, most)
 
     def tend(self) -> Sequence[str]:
         """One round of the clean-up. Returns what a person should know of it; where it fails, the
         next round tries again."""
         with suppress(HotsetError):
-            notes = sweep(self._places(), self._clock()).notes
+            swept = sweep(self._places(), self._clock())
+            for name in swept.inactivated:
+                self._log("ToolInactivated", name)
+            for name in swept.deleted:
+                self._log("ToolDeleted", name, "expired")
             self._relate()
-            return notes
+            return swept.notes
         return ()
 
     def close(self) -> None:
@@ -463,13 +568,85 @@ class Toolbox:
         self._session(session).questions.put(
             query, frozenset(ghost.tool.name for ghost in found[:most])
         )
-        return ToolMatches(tuple(found[:most]), tuple(waiting[: knobs.waiting]))
+        sources = {*only, *(each.tool.source for each in found[:most])}
+        return ToolMatches(
+            tuple(found[:most]),
+            tuple(waiting[: knobs.waiting]),
+            self._faults(lambda name: name in sources or is_spoken_of(name, query)),
+        )
+
+    def _faults(self, is_meant: Callable[[str], bool]) -> tuple[str, ...]:
+        """Errors in the files of skills and created tools, for a model that can mend them."""
+        return tuple(
+            each.text
+            for each in self._scanner.now().faults
+            if is_meant(each.name) and (each.trusted or self.catalogue.was_approved(each.name))
+        )[:_MOST_FAULTS]
+
+    def _why_gone(self, name: str) -> str:
+        """Why a tool is not there that could be again, and what to do; empty where that is
+        unknown."""
+        source = name.partition("__")[0]
+        if faults := self._faults(lambda broken: broken in (name, source)):
+            return f"{name} cannot run: {'; '.join(faults)}. Mend the file, then call it again"
+        with suppress(HotsetError):
+            if name in self._opened_parts().deletions.all():
+                return f"{name} was deleted for lack of use; {self._how_to_restore(name)}"
+        return ""
+
+    def _how_to_restore(self, name: str) -> str:
+        if self._config.tooling.create:
+            call = f'use_tool(name="hotset__restore_tool", arguments={{"name": "{name}"}})'
+            return f"restore it: {call}, or `hotset tools restore {name}`"
+        return f"ask the user to restore it: `hotset tools restore {name}`"
+
+    def _begin(
+        self, name: str, arguments: object, session: str, query: str, turn: int
+    ) -> _Call | ToolUse:
+        """The call to make; or its result, where nothing has to run."""
+        call = self._call(name, arguments)
+        if isinstance(call, ToolUse):
+            return call
+        call = replace(call, session=session, query=query, turn=turn, begun=time.monotonic())
+        if self._answers is None or call.source is None:
+            return call
+        launch = call.source.launch
+        reads = self._answers.reading(call.tool, launch, call.arguments, session)
+        if reads is None:
+            return call
+        answer = self._answers.get(reads, self._process(call))
+        if answer is None:
+            return replace(call, reads=reads)
+        seconds = self._note_use(call, failed=False, stored=True)
+        return ToolUse(call.tool, self._answers.marked(answer), seconds, stored=True)
+
+    def _end(self, call: _Call, came: Returned | None) -> ToolUse:
+        """Records a call that ended; without a result it failed."""
+        seconds = self._note_use(call, failed=came is None or came.failed)
+        if self._answers is not None and call.source is not None:
+            if call.reads is None:
+                self._answers.wrote(call.tool.source)
+            elif came is not None:
+                self._answers.put(call.reads, self._process(call), came, call.turn)
+        return ToolUse(call.tool, came or Returned(b"[]", failed=True), seconds)
+
+    def _process(self, call: _Call) -> object:
+        """What tells apart the process that answers this call from one started later; None where
+        none runs."""
+        return self._opened_pool().process_of(call.tool.source, call.session)
 
     def _call(self, name: str, arguments: object) -> _Call | ToolUse:
         """The call to make; or, where the arguments are wrong, what a model has to know to correct
         them."""
-        known = self.resolve(name)
+        try:
+            known = self.resolve(name)
+        except NotFound:
+            if why := self._why_gone(name):
+                raise NotFound(why) from None
+            raise
         found, tool = self._scanner.now(), known.tool
+        if known.state is ToolState.GONE and (why := self._why_gone(tool.name)):
+            raise ToolRefused(why)
         if known.state is not ToolState.READY:
             raise ToolRefused(f"{tool.name} cannot be called: {known.why}")
         given = read_arguments(arguments, tool)
@@ -490,21 +667,24 @@ class Toolbox:
         self.catalogue.may_run(source)
         return _Call(tool, given, source, pinned=self.registry.is_pinned(tool.name))
 
-    def _note_use(
-        self, tool: Tool, session: str, query: str, begun: float, *, failed: bool
-    ) -> float:
+    def _note_use(self, call: _Call, *, failed: bool, stored: bool = False) -> float:
         """Records a call: in the registry, as an event, and for the search. Returns the seconds
-        that it took. Where `query` is empty, the latest query that found the tool is used."""
+        that it took. Where its query is empty, the latest query that found the tool is used."""
+        tool, session, query = call.tool, call.session, call.query
         if self._pool is not None:
             self._running_file.write(self._pool)
-        seconds, now = time.monotonic() - begun, self._clock()
-        self.registry.used(tool.name, tool.origin, seconds, failed=failed)
+        seconds, now = time.monotonic() - call.begun, self._clock()
+        life = self.registry.used(tool.name, tool.origin, seconds, failed=failed)
+        if life.calls == 1 and life.pinned and is_pinned_by_name(tool.name, self.registry.rules):
+            self._log("ToolPinned", tool.name, "its name")
         detail: dict[str, str | int | float] = {
             "tool": tool.name,
             "source": tool.source,
             "seconds": round(seconds, 4),
+            "failed": int(failed),
+            **({"stored": 1} if stored else {}),
         }
-        self._happened(Event("ToolUsed", now, detail={**detail, "failed": int(failed)}))
+        self._happened(Event("ToolUsed", now, detail=detail))
         if not failed:
             here = self._session(session)
             asked = query or here.question(tool.name)
@@ -562,11 +742,44 @@ class Toolbox:
     def _create_tool(self, name: str, code: str) -> str:
         """Write a tool of your own: Python code with one function of that name, with typed
         parameters and a docstring. It can be called at once and is kept while it is used."""
+        self._check_room()
         tool = create(private_folder(self._folder) / CREATED, name, code)
         self.registry.born(tool.name, OriginKind.CREATED)
+        self._log("ToolCreated", tool.name)
+        gone = self._make_room(tool.name)
         self._scanner.now(at_once=True)
         self._looked = float("-inf")
-        return f'call it: use_tool(name="{tool.name}", arguments={{...}})'
+        call = f'call it: use_tool(name="{tool.name}", arguments={{...}})'
+        if not gone:
+            return call
+        return f"{call}\n{', '.join(gone)} made room for it; {self._how_to_restore(gone[0])}"
+
+    def _restore_tool(self, name: str) -> str:
+        """Bring back a tool of your own that was deleted because it was not used."""
+        life = self.restore(name)
+        return f'call it: use_tool(name="{life.name}", arguments={{...}})'
+
+    def _check_room(self) -> None:
+        if not has_room(self.registry):
+            raise BadInput(
+                f"all {self._config.tooling.capacity} tools that agents created are pinned: ask "
+                "the user to unpin one or to raise `capacity` in [tools]"
+            )
+
+    def _make_room(self, new: str) -> tuple[str, ...]:
+        """Deletes what is over the capacity. Where that fails, the next new tool tries again."""
+        with suppress(HotsetError):
+            gone = make_room(self._places(), new, self._clock())
+            for name in gone:
+                self._log("ToolDeleted", name, "capacity")
+            return gone
+        return ()
+
+    def _log(self, event: str, tool: str, why: str = "") -> None:
+        """An event in the life of a tool, for the audit."""
+        detail: dict[str, str | int | float] = {"tool": tool, **({"why": why} if why else {})}
+        with suppress(HotsetError):
+            self._store().keep(Event(event, self._clock(), detail=detail))
 
     def _places(self) -> ToolPlaces:
         def keep(name: str, code: bytes) -> str:
@@ -635,7 +848,7 @@ class Toolbox:
                 self._parts = _Parts(
                     catalogue,
                     ToolSync(catalogue, self._list_tools),
-                    Registry(folder, clock),
+                    Registry(folder, clock, tooling),
                     ToolGraph(self._store, clock, old_file=folder / "graph.json"),
                     Deletions(self._store, old_file=folder / "deleted.json"),
                 )
@@ -652,6 +865,12 @@ class Toolbox:
                     private_folder(self._folder), self._store, self._config.embedding, self._clock
                 )
             return self._search
+
+
+def is_spoken_of(name: str, query: str) -> bool:
+    """True if a query has every word of a skill's name."""
+    words = re.findall(r"\w+", query.lower())
+    return all(each in words for each in re.findall(r"[^\W_]+", name.lower()))
 
 
 def _read(skill: Skill, arguments: Mapping[str, Any]) -> Returned:

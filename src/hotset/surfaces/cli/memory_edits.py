@@ -398,8 +398,8 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
         emit_json(done)
         return
     made = [
-        ("cluster", done.clusters),
         ("fact", done.facts),
+        ("procedure", done.procedures),
         ("pitfall", done.pitfalls),
         ("link", done.links),
     ]
@@ -407,7 +407,7 @@ def consolidate(chosen: ProjectOptions, *, no_encode: bool, as_json: bool) -> No
     parts += [f"{done.merged:,} merged"] if done.merged else []
     parts += [f"{done.superseded:,} superseded"] if done.superseded else []
     emit(", ".join(parts) or "nothing new")
-    if any(number for what, number in made[1:]) or done.merged or done.superseded:
+    if parts:
         chosen.say(f"to take it back: {chosen.hint(f'memory undo {done.run}')}")
 
 

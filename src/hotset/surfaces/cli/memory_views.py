@@ -49,7 +49,7 @@ from hotset.surfaces.cli.options import (
     parse_moment,
     project_options,
 )
-from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, shortened, table, width
+from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, shortened, width
 
 if TYPE_CHECKING:
     from hotset.sources.memory import (
@@ -83,18 +83,28 @@ _STYLES = {
     Relation.SUPERSEDES: "dashed",
 }
 _SESSIONS_LISTED = 20
-_NO_SESSION = "(none)"
-"""The name for questions outside of a session, usually by people on the command line."""
-
-_WORDS = {
-    "ratio": "discovery for each token read",
-    "savings": "savings",
-    "full_loads": "memories read whole in one task",
-    "discovery_tokens": "tokens of discovery",
-    "timeline_tokens": "tokens of a timeline",
-    "tokens_saved": "tokens saved",
+_BREACHES = {
+    "ratio": (
+        "Index and timeline took {value} of what memories took; more than {limit} is too much."
+    ),
+    "savings": "Only {value} was saved; at least {limit} should be.",
+    "full_loads": "{value} memories were read in one task; more than {limit} are too many.",
+    "discovery_tokens": (
+        "Index and timeline took {value} tokens in a session; more than {limit} are too many."
+    ),
+    "timeline_tokens": "A timeline took {value} tokens; more than {limit} are too many.",
+    "tokens_saved": "Only {value} tokens were saved; a session should save {limit}.",
 }
-"""The measured values, in words."""
+"""The limits, in words."""
+_REMEDIES = {
+    "compress": "Older work leaves the timeline sooner now",
+    "rescore": "Topics that are shown and never read come later now",
+    "compose": "Topics that were read together are one topic now",
+    "reorganise": "Topics that nobody touched for long left the index, and equal ones are one now",
+    "split": "The timeline has a part for each topic now",
+    "bypass": "Tasks of this kind are shown no memories for a day",
+}
+"""What was done about them, in words."""
 
 
 @click.command(
@@ -238,19 +248,26 @@ def search(
     """Find memories and parts of conversations by meaning, words and time; each with why it was
     chosen.
 
-    Words such as "yesterday", "last week" or "in March" narrow the search to that time.
+    Words such as "yesterday", "last week" or "in March" narrow the search to that time. A question
+    such as "what did we do last week" or "what changed since the release" lists that time by day.
     """
+    from hotset.surfaces.cli.standup import print_days  # noqa: PLC0415 - it imports this module
+
     with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         index_new(memories, chosen)
-        recall = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit).recall
+        answer = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit)
+        recall = answer.recall
         is_empty = not recall.items and not has_any(memories)
-    items = recall.items[:limit]
+    listed = {each.id for day in answer.days for each in day.memories}
+    items = recall.items if answer.days else recall.items[:limit]
     if as_json:
         emit_json([_item_document(each) for each in items])
     else:
         now = time.time()
+        print_days(answer.days, ids=True)
         for each in items:
-            _print_item(each, now)
+            if each.id not in listed:
+                _print_item(each, now)
     if recall.lacking:
         lacking = ", ".join(sorted(recall.lacking))
         chosen.say(
@@ -392,12 +409,12 @@ def graph(
 def parse_period(option: str, typed: str, now: float) -> tuple[float | None, float | None]:
     """Parses a period into its start and end: `2d` is two days ago; a day and "last week" are
     whole. Raises `BadInput`."""
-    from hotset.sources.memory import time_words  # noqa: PLC0415 - loaded on demand
+    from hotset.sources.memory import local_offset, time_words  # noqa: PLC0415 - loaded on demand
 
     if _AGO.fullmatch(typed):
         moment = parse_moment(typed, now)
         return moment, moment
-    period = time_words(typed, now)
+    period = time_words(typed, now, local_offset(now))
     if period.words or (period.since is None and period.until is None):
         raise BadInput(
             f"{option} {typed!r}: use 12h, 2d or 1w, a date like 2026-11-15, or words such as "
@@ -569,11 +586,10 @@ def _quote(text: str) -> str:
 @limit_option(_SESSIONS_LISTED, help="At most so many sessions.")
 @as_json
 def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool) -> None:
-    """What remembering costs and saves in each session, newest first.
+    """What memory cost in each session, what it saved, and what was done about it, newest first.
 
-    Discovery: tokens of the index and the timeline. Read: tokens of the memories that were opened.
-    Savings are compared with loading everything. When a limit is crossed, memories are shown in
-    another way from then on; the list says which limit, and with what effect.
+    Savings are compared with loading all memories once a session. When a limit is crossed, memories
+    are shown in another way from then on.
     """
     with open_project_memories(chosen, lists=True) as memories:
         found = memories.economics(resolve_session(chosen, session))[:limit]
@@ -588,54 +604,71 @@ def economics(chosen: ProjectOptions, *, session: str, limit: int, as_json: bool
 
 
 def _print_economics(found: Sequence[SessionEconomics], now: float) -> None:
-    headings = ("session", "last", "discovery", "read", "ratio", "savings", "saved")
-    rows = [
-        (
-            each.session or _NO_SESSION,
-            ago(each.time, now),
-            f"{each.whole.discovery_tokens:,}",
-            f"{each.whole.read_tokens:,}",
-            _share(each.whole.ratio, "{:.2f}"),
-            _share(each.whole.savings, "{:.0%}"),
-            f"{each.whole.saved:,}",
-        )
-        for each in found
-    ]
-    table(headings, rows, right=(2, 3, 4, 5))
+    """What memory cost, what it saved, and what was done about it, in sentences."""
+    spent = sum(each.whole.spent for each in found)
+    whole = sum(each.whole.available for each in found)
+    sessions = count(len(found), "session")
+    emit(
+        f"Memory took {count(spent, 'token')} in {sessions}. Loading all of it each time would "
+        f"have taken {whole:,}: {_describe_saving(whole - spent, whole)}."
+    )
     for each in found:
-        for line in _remarks(each):
-            emit("\n".join(wrap_lines(f"{each.session or _NO_SESSION}: {line}")))
+        emit("")
+        emit(
+            click.style(each.session or "outside of a session", bold=True)
+            + f", {ago(each.time, now)}"
+        )
+        for line in (_describe_cost(each.whole), *_remarks(each)):
+            emit("\n".join(wrap_lines(line, "  ")))
+
+
+def _describe_cost(one: Economics) -> str:
+    parts = []
+    if one.discovery_tokens:
+        parts.append(f"{count(one.discovery_tokens, 'token')} for index and timeline")
+    if one.read_tokens:
+        loads = "once" if one.full_loads == 1 else f"{one.full_loads} times"
+        parts.append(f"{count(one.read_tokens, 'token')} for memories that were shown {loads}")
+    asked = "; the agent asked for none of it" if not one.asked else ""
+    return (
+        f"It took {' and '.join(parts) or 'nothing'}{asked}. All memories have "
+        f"{count(one.available, 'token')}: {_describe_saving(one.saved, one.available)}."
+    )
+
+
+def _describe_saving(saved: int, whole: int) -> str:
+    if saved < 0:
+        return f"{-saved:,} more than that were spent"
+    return f"{saved:,} saved" + (f" ({saved / whole:.0%})" if whole else "")
 
 
 def _remarks(each: SessionEconomics) -> Iterator[str]:
-    """The limits that were crossed, and the effects."""
+    """The limits that were crossed, and what was done about each."""
     acted = {str(event.detail.get("metric")): event for event in each.actions}
     for breach in each.breaches:
         done = acted.pop(str(breach.metric), None)
-        then = f"{breach.remedy} is due" if done is None else _describe_action(done)
-        yield f"{_describe_breach(str(breach.metric), breach.value, breach.threshold)}; {then}"
+        then = "It is acted on when the session ends." if done is None else _describe_action(done)
+        yield f"{_describe_breach(str(breach.metric), breach.value, breach.threshold)} {then}"
     for metric, event in acted.items():
         value, threshold = (float(event.detail.get(name, 0)) for name in ("value", "threshold"))
-        yield f"{_describe_breach(metric, value, threshold)}; {_describe_action(event)}"
+        yield f"{_describe_breach(metric, value, threshold)} {_describe_action(event)}"
 
 
 def _describe_breach(metric: str, value: float, threshold: float) -> str:
-    form = "{:.0%}" if metric == "savings" else "{:,.4g}"
-    return f"{_WORDS.get(metric, metric)} {form.format(value)}, limit {form.format(threshold)}"
+    if value < 0:
+        return "It took more than loading all memories would have."
+    form = "{:.0%}" if metric in ("savings", "ratio") else "{:,.0f}"
+    words = _BREACHES.get(metric, metric + " is {value}; the limit is {limit}.")
+    return words.format(value=form.format(value), limit=form.format(threshold))
 
 
 def _describe_action(event: Event) -> str:
     detail = event.detail
     if detail.get("note"):
-        return f"{detail.get('remedy')}: {detail['note']}"
-    return (
-        f"{detail.get('remedy')}: from {detail.get('before')} to {detail.get('after')} "
-        f"{detail.get('unit')}"
-    )
-
-
-def _share(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)
+        return f"Nothing was changed: {detail['note']}."
+    before, after = (float(detail.get(name, 0)) for name in ("before", "after"))
+    done = _REMEDIES.get(str(detail.get("remedy")), str(detail.get("remedy")))
+    return f"{done}: {after:,.0f} instead of {before:,.0f} {detail.get('unit')}."
 
 
 def _economics_document(each: SessionEconomics) -> dict[str, Any]:

@@ -71,43 +71,34 @@ PROMISES = (
     Promise(
         "L6",
         "Changed tool code is used at the next call, without a restart",
-        RowState.PARTLY,
-        (
-            "changed code runs at the next call; only `hotset tools status` shows file and line of "
-            "a syntax error"
-        ),
+        RowState.WORKING,
     ),
     Promise(
         "D1",
         "Each tool has its own record of calls, times, failures and tier",
-        RowState.PARTLY,
-        "all of it is in registry.json; the CLI shows calls and tier, the library nothing",
+        RowState.WORKING,
     ),
     Promise("D2", "A tool's score decays while it is not used", RowState.WORKING),
     Promise(
         "D3",
         "Active, inactive, deleted: a tool's life, rescued by any use, the same after a restart",
-        RowState.PARTLY,
-        "works; no test drives it from outside yet",
+        RowState.WORKING,
     ),
     Promise(
         "D4",
         "What goes first when the toolbox is full: inactive, then least useful, never protected",
-        RowState.PARTLY,
-        "the order is there; no capacity is enforced",
+        RowState.WORKING,
     ),
     Promise("D5", "A registry on disk that a person can read and edit", RowState.WORKING),
     Promise(
         "D6",
         "Expired tools that an agent made are deleted whole, and can be restored",
-        RowState.PARTLY,
-        "works; no test drives it from outside yet",
+        RowState.WORKING,
     ),
     Promise(
         "D7",
         "Clean-up in the background, with a summary of who goes next",
-        RowState.PARTLY,
-        "clean-up works; the text of `hotset tools status` has one line, its JSON all",
+        RowState.WORKING,
     ),
     Promise("D8", "A graph of which tools belong together", RowState.WORKING),
     Promise(
@@ -118,11 +109,7 @@ PROMISES = (
     Promise(
         "C2",
         "The same result is not shown twice; a changed one shows what changed",
-        RowState.PARTLY,
-        (
-            "lines that are shown are not sent again, changed ones are diffed; no answer from the "
-            "store for read-only tools"
-        ),
+        RowState.WORKING,
     ),
     Promise(
         "C3", "Recent iterations stay whole, older work by summary and reference", RowState.WORKING
@@ -209,8 +196,7 @@ PROMISES = (
     Promise(
         "V11",
         "A breaker for each backend; one signal alone has to be surer",
-        RowState.PARTLY,
-        "works; no test drives it from outside yet; nothing lists the breakers",
+        RowState.WORKING,
     ),
     Promise("V12", "Thresholds tune themselves from what people and models do"),
     Promise("V13", "Observations survive a crash, and replay gives the same state"),

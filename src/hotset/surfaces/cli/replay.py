@@ -164,7 +164,7 @@ def replay(
     with counting("reading", None, quiet=quiet) as counter:
         notes: list[str] = []
         sets = gather(counter.over(_sessions(paths, notes)), ruling, everything=everything)
-    _print_notes(notes, quiet=quiet)
+    print_notes(notes, quiet=quiet)
     if not sets:
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
@@ -238,7 +238,7 @@ def _refuse(error: BadInput) -> None:
     raise error
 
 
-def _print_notes(notes: Sequence[str], *, quiet: bool) -> None:
+def print_notes(notes: Sequence[str], *, quiet: bool) -> None:
     for sentence in notes[:_MOST_NOTES]:
         say(plain(sentence), quiet=quiet)
     if len(notes) > _MOST_NOTES:

@@ -220,6 +220,9 @@ def _print_proxy(proxy: dict[str, Any], address: Address) -> None:
         emit(f"window   {describe_window(proxy['window'])}")
     for name, url in proxy["upstreams"].items():
         emit(f"to       {name}: {url}")
+    for name, why in proxy.get("resting", {}).items():
+        text = f"trouble  the tools of {name} rest after several failures: {plain(why)}"
+        emit(click.style(text, fg="yellow"))
 
 
 def _print_index(indexed: IndexGlance | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -239,10 +238,9 @@ def allow(chosen: ProjectOptions, pattern: str) -> None:
 @click.argument("name")
 @project_options
 def pin(chosen: ProjectOptions, name: str) -> None:
-    """Keep a tool: its process is not stopped to make room, and it never becomes inactive."""
+    """Keep a tool: it never becomes inactive, and its process is not stopped to make room."""
     with open_tools(chosen.config()) as toolbox:
-        tool = toolbox.resolve(name).tool
-        toolbox.registry.pin(tool.name, tool.origin)
+        tool = toolbox.pin(name)
     chosen.say(f"{tool.name} is pinned")
 
 
@@ -252,11 +250,7 @@ def pin(chosen: ProjectOptions, name: str) -> None:
 def unpin(chosen: ProjectOptions, name: str) -> None:
     """Undo `pin`: an unused tool becomes inactive again."""
     with open_tools(chosen.config()) as toolbox:
-        with suppress(NotFound):  # a tool that is gone can be unpinned, too
-            name = toolbox.resolve(name).tool.name
-        life = toolbox.registry.unpin(name)
-    if life is None:
-        raise NotFound(f"{name} was not pinned")
+        name = toolbox.unpin(name)
     chosen.say(f"{name} is no longer pinned")
 
 
@@ -264,10 +258,10 @@ def unpin(chosen: ProjectOptions, name: str) -> None:
 @click.argument("name")
 @project_options
 def restore(chosen: ProjectOptions, name: str) -> None:
-    """Bring back a tool that an agent wrote and that was deleted because it was not used."""
+    """Bring back a tool that an agent wrote and that was deleted."""
     with open_tools(chosen.config()) as toolbox:
-        toolbox.restore(name)
-    chosen.say(f"{name} is back")
+        life = toolbox.restore(name)
+    chosen.say(f"{life.name} is back")
 
 
 def _print_new(chosen: ProjectOptions) -> None:

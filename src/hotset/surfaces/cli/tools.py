@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hotset.config import Config
 from hotset.errors import BadInput, ToolFailed, ToolRefused
@@ -38,13 +39,14 @@ from hotset.surfaces.cli.terminal import (
 )
 
 if TYPE_CHECKING:
-    from hotset.sources.tools import Toolbox
+    from hotset.nouns.tool import ToolMetrics
+    from hotset.sources.tools import LifeSummary, Toolbox
 
 PATIENCE = 60.0
 """Seconds for servers that a person has just added: a first start may fetch packages."""
 
 _MOST_LISTED = 200
-_MOST_LISTED = 10
+_MOST_LINES = 10
 _NONE_KNOWN = "no tool is known yet; add some: {}"
 
 
@@ -96,8 +98,7 @@ def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bo
         list_new_servers(toolbox, chosen)
         every = list(toolbox.catalogue.tools())
         known = [each for each in every if source in (None, each.tool.source)]
-        lives = toolbox.registry.lives({each.tool.name: each.tool.origin for each in known})
-    now = time.time()
+        metrics = toolbox.metrics()
     if as_json:
         emit_json(
             [
@@ -108,8 +109,7 @@ def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bo
                     "state": each.state,
                     "why": each.why,
                     "warnings": each.warnings,
-                    "tier": tools.tier(lives[each.tool.name], now),
-                    "calls": lives[each.tool.name].calls,
+                    **_life_as_json(metrics[each.tool.name]),
                     "description": each.tool.description,
                     "parameters": json.loads(each.tool.parameters),
                 }
@@ -127,13 +127,17 @@ def list_(chosen: ProjectOptions, source: str | None, limit: int, *, as_json: bo
         (
             each.tool.name,
             each.state,
-            tools.tier(lives[each.tool.name], now),
-            str(lives[each.tool.name].calls),
+            metrics[each.tool.name].tier,
+            str(metrics[each.tool.name].calls),
+            str(metrics[each.tool.name].failures or ""),
+            _seconds_each(metrics[each.tool.name]),
+            _last_use(metrics[each.tool.name]),
             _first_line(each.tool.description),
         )
         for each in known[:limit]
     ]
-    table(("tool", "state", "tier", "calls", "what it does"), rows, right=(3,))
+    heads = ("tool", "state", "tier", "calls", "failed", "takes", "last use", "what it does")
+    table(heads, rows, right=(3, 4, 5, 6))
     if len(known) > limit:
         chosen.say(
             f"\n{len(known) - limit:,} more; show them with --limit, or find one: "
@@ -264,7 +268,8 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> None:
     with look_at_tools(config) as toolbox:
         list_new_servers(toolbox, chosen)
         known = list(toolbox.catalogue.tools())
-        summed = tools.summary(toolbox.registry.lives().values(), time.time())
+        summed = toolbox.summary(_MOST_LINES)
+        pinned = sorted(name for name, each in toolbox.metrics().items() if each.pinned)
         troubles = toolbox.troubles()
     running = tools.running_everywhere(config)
     states = Counter(each.state for each in known)
@@ -282,6 +287,8 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> None:
                 "states": states,
                 "running": running,
                 "lives": summed,
+                "pinned": pinned,
+                "pins": config.tooling.pins,
                 "waiting": [
                     {"name": each.tool.name, "state": each.state, "why": each.why}
                     for each in waiting
@@ -316,10 +323,9 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> None:
         table(("running", "pid", "memory", "calls", "started", "for"), rows, right=(1, 2, 3))
     else:
         emit("nothing runs")
-    emit(
-        f"lives: {summed.active:,} active, {summed.inactive:,} inactive"
-        + (f"; next to leave: {summed.next_to_evict}" if summed.next_to_evict else "")
-    )
+    for line in _describe_lives(summed):
+        emit(line)
+    emit(f"pinned: {_few(pinned)} (by name: {', '.join(config.tooling.pins) or 'none'})")
     if not known:
         chosen.say(_NONE_KNOWN.format(chosen.hint("tools import")))
     whole = {
@@ -329,11 +335,11 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> None:
         each.tool.source if each.tool.source in whole else each.tool.name: each
         for each in reversed(waiting)
     }
-    for name, each in sorted(asking.items())[:_MOST_LISTED]:
+    for name, each in sorted(asking.items())[:_MOST_LINES]:
         say(f"waits for you: {name}: {chosen.hint(f'tools approve {name}')}")
         say(f"  {shortened(plain(each.why), max(40, width() - 2))}")
-    if len(asking) > _MOST_LISTED:
-        say(f"and {len(asking) - _MOST_LISTED} more: {chosen.hint('tools list')}")
+    if len(asking) > _MOST_LINES:
+        say(f"and {len(asking) - _MOST_LINES} more: {chosen.hint('tools list')}")
 
 
 @click.command(
@@ -352,8 +358,7 @@ def status(chosen: ProjectOptions, *, as_json: bool) -> None:
 def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> None:
     """Which tools are used together, resemble each other, or need each other, in Graphviz's DOT."""
     with look_at_tools(chosen.config()) as toolbox:
-        now = time.time()
-        tiers = {name: tools.tier(life, now) for name, life in toolbox.registry.lives().items()}
+        tiers = {name: each.tier for name, each in toolbox.metrics().items()}
         snapshot = tools.GraphSnapshot(toolbox.graph.tools(), toolbox.graph.edges(), tiers)
     rendered = tools.render_json(snapshot) if as_json else tools.render_dot(snapshot)
     if not snapshot.uses:
@@ -363,6 +368,50 @@ def graph(chosen: ProjectOptions, output: Path | None, *, as_json: bool) -> None
     else:
         output.write_text(rendered, encoding="utf-8")
         chosen.say(f"{count(len(snapshot.uses), 'tool')} written to {output}")
+
+
+def _describe_lives(summed: LifeSummary) -> Iterator[str]:
+    """How tools live, line by line: what goes next and why, and what is inactive."""
+    yield (
+        f"lives: {summed.active:,} active, {summed.inactive:,} inactive; "
+        f"{summed.created:,} of {summed.capacity:,} that agents may create"
+    )
+    for first in summed.candidates[:1]:
+        if first.ttl_left is not None:
+            yield (
+                f"next to leave: {first.name}, inactive; in {span(first.ttl_left)}, or for the "
+                f"next tool over the {summed.capacity:,}"
+            )
+        else:
+            yield (
+                f"next to leave: {first.name}, score {first.score:.2f} ({first.tier}), when agents "
+                f"create more than {summed.capacity:,}"
+            )
+    for each in summed.inactive_tools[:_MOST_LINES]:
+        left = "it stays" if each.ttl_left is None else f"{span(each.ttl_left)} left"
+        yield f"  inactive: {each.name}, {left}"
+    if (more := len(summed.inactive_tools) - _MOST_LINES) > 0:
+        yield f"  and {more:,} more are inactive"
+
+
+def _life_as_json(metrics: ToolMetrics) -> dict[str, Any]:
+    """A tool's metrics, beside what the list says of it anyway."""
+    fields = msgspec.to_builtins(metrics)
+    return {key: fields[key] for key in fields if key not in ("name", "origin")}
+
+
+def _seconds_each(metrics: ToolMetrics) -> str:
+    return f"{metrics.seconds / metrics.calls:.2g} s" if metrics.calls else ""
+
+
+def _last_use(metrics: ToolMetrics) -> str:
+    return "" if metrics.last_used is None else f"{span(time.time() - metrics.last_used)} ago"
+
+
+def _few(names: list[str]) -> str:
+    more = len(names) - _MOST_LINES
+    shown = ", ".join(names[:_MOST_LINES]) or "none yet"
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _arguments(typed: tuple[str, ...]) -> dict[str, Any]:

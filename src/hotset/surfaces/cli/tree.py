@@ -95,6 +95,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "disconnect": CommandEntry("connect:disconnect", "Undo `connect`."),
     },
     "Memory": {
+        "standup": CommandEntry(
+            "standup:standup", "What was done, decided and is open, day by day."
+        ),
         "memory": CommandEntry(
             "tree:memory", "What was learned: list, search, add, edit, forget ..."
         ),
@@ -183,12 +186,18 @@ MEMORY = {
     "economics": CommandEntry(
         "memory_views:economics", "What remembering costs and saves, in tokens."
     ),
+    "review": CommandEntry("memory_review:review", "New memories one by one: keep, correct, drop."),
+    "suggest": CommandEntry(
+        "memory_review:suggest", "Confirmed facts and checks, as a diff for AGENTS.md."
+    ),
+    "promote": CommandEntry("memory_review:promote", "Make a skill of a proven procedure."),
     "add": CommandEntry("memory_edits:add", "Remember something, in your own words."),
     "edit": CommandEntry("memory_edits:edit", "Correct a memory; the old version stays."),
     "confirm": CommandEntry("memory_edits:confirm", "Confirm a memory that waits for you."),
     "forget": CommandEntry("memory_edits:forget", "Forget a memory; --erase removes it for good."),
     "restore": CommandEntry("memory_edits:restore", "Bring back what was forgotten."),
     "rollback": CommandEntry("memory_edits:rollback", "Remove all memories from one place."),
+    "learn": CommandEntry("memory_learn:learn", "Make memories from sessions that you have."),
     "consolidate": CommandEntry("memory_edits:consolidate", "Find what memories have in common."),
     "undo": CommandEntry("memory_edits:undo", "Undo what one run changed."),
     "export": CommandEntry("memory_edits:export", "Write memories as files."),

@@ -7,9 +7,10 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 import click
 
 from hotset.config import Config
+from hotset.errors import HotsetError
 from hotset.surfaces.cli.agents import (
     ANY_OTHER,
     BASE_URLS,
@@ -26,7 +28,7 @@ from hotset.surfaces.cli.agents import (
     redact_url,
     set_up,
 )
-from hotset.surfaces.cli.consent import offer_indexing
+from hotset.surfaces.cli.consent import keep_learned, offer_indexing, offer_learning
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK, signals_to
 from hotset.surfaces.cli.options import (
     IndexOptions,
@@ -74,6 +76,11 @@ _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
     default="",
     help="The kind of this agent: a profile of hotset or of your own, [profiles.KIND] in TOML.",
 )
+@click.option(
+    "--learn/--no-learn",
+    default=None,
+    help="Learn from earlier sessions of this project in the background; or never, and do not ask.",
+)
 @click.argument(
     "command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="AGENT [ARGS]..."
 )
@@ -84,6 +91,7 @@ def wrap(
     indexing: IndexOptions,
     print_only: bool,
     agent: str,
+    learn: bool | None,
     command: tuple[str, ...],
 ) -> int:
     """Run an agent through the proxy, starting one if none serves this project.
@@ -108,10 +116,43 @@ def wrap(
         return _NO_SUCH_COMMAND
     if not indexing.no:
         offer_indexing(chosen, config, yes=indexing.yes)
+    folders: Sequence[Path] = ()
+    with suppress(HotsetError):  # the agent runs in any case
+        folders = offer_learning(chosen, config, learn)
     flags = [*chosen.flags(), *switches.flags(), *indexing.flags()]
-    with ProxySupervisor(config, flags, found, lambda why: say(f"hotset: {why}")) as proxy:
+    with (
+        ProxySupervisor(config, flags, found, lambda why: say(f"hotset: {why}")) as proxy,
+        _learning(chosen, config, folders),
+    ):
         code = _run_agent(chosen, config, command, proxy, agent)
     return code or (FAILED if proxy.lost else OK)
+
+
+@contextmanager
+def _learning(chosen: ProjectOptions, config: Config, folders: Sequence[Path]) -> Iterator[None]:
+    """Learns from earlier sessions in a process of its own, which ends with us; the next `wrap`
+    goes on with what is left."""
+    if not folders:
+        yield
+        return
+    nice = ["nice", "-n", "10"] if shutil.which("nice") else []
+    learn = ["-m", "hotset", "memory", "learn", "--quiet", *chosen.flags(), *map(str, folders)]
+    with subprocess.Popen(
+        [*nice, sys.executable, *learn],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield
+        finally:
+            code = process.poll()
+            process.terminate()
+            process.wait()
+    if code in (OK, FOUND):
+        with suppress(HotsetError):
+            keep_learned(config)
 
 
 def _print_environment(

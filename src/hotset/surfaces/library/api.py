@@ -22,7 +22,7 @@ from hotset.nouns.memory import Detail, MemoryRecord, Trust
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved
-from hotset.nouns.tool import UNLIKELY, Ghost
+from hotset.nouns.tool import UNLIKELY, Ghost, ToolMetrics
 from hotset.nouns.turn import Event
 from hotset.runtime import metrics, retrieval
 from hotset.runtime.audit import EventFilter, find_events, keep_event, retrieved_event
@@ -228,6 +228,7 @@ class _BaseMemory(Generic[_Window]):
             store,
             here,
             readers=[source.read for source in self._engine.machine.sources],
+            abouts=[source.about for source in self._engine.machine.sources],
             index=self._engine.machine.follower.index,
             patience=config.patience,
         )
@@ -610,12 +611,29 @@ class Tools(_BaseTools):
         `ToolUse.ran` is false then. Raises `NotFound`, `ToolRefused` and `ToolFailed`."""
         return self._toolbox().use(name, arguments, session=session, query=query)
 
+    def metrics(self, name: str) -> ToolMetrics:
+        """How a tool fares: calls, failures, time, last use, score, tier, state. Raises
+        `NotFound`."""
+        (metrics,) = self._toolbox().metrics(name).values()
+        return metrics
+
+    def candidates(self, n: int = 5) -> tuple[ToolMetrics, ...]:
+        """The tools that would be deleted next, in that order: only tools that agents created."""
+        return self._toolbox().summary(n).candidates
+
+    def inactive(self) -> tuple[ToolMetrics, ...]:
+        """The tools that are inactive; those that are deleted first come first."""
+        return self._toolbox().summary().inactive_tools
+
 
 class AsyncTools(_BaseTools):
     """`Tools` for an event loop."""
 
     find = _in_thread(Tools.find)
     for_query = _in_thread(Tools.for_query)
+    metrics = _in_thread(Tools.metrics)
+    candidates = _in_thread(Tools.candidates)
+    inactive = _in_thread(Tools.inactive)
 
     async def use(
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ from hotset.files.root import below
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
-from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Place, Regex, Retrieve, Span
+from hotset.nouns.retrieval import END, MAX_TOKENS, Pieces, Place, Regex, Retrieve, SourceText, Span
 from hotset.nouns.search import Filter, Query
 from hotset.nouns.turn import Event
 from hotset.runtime.audit import keep_event, retrieved_event, searched_event
@@ -48,11 +48,13 @@ from hotset.runtime.model_tools import (
 from hotset.runtime.reader import Store
 from hotset.runtime.retrieval import answer
 from hotset.sources.code import DATA, CodeText, get_file, list_code, outline_path
-from hotset.sources.memory import read_memory
 from hotset.sources.tools import CYCLE, Toolbox, ToolUse
 from hotset.surfaces.mcp.project import Project
 from hotset.surfaces.mcp.protocol import McpTool, ToolReply
 from hotset.text.languages import LANGUAGES
+
+if TYPE_CHECKING:
+    from hotset.sources.memory import ProjectMemories
 
 INSTRUCTIONS = (
     "hotset has many more tools than are listed: find_tools, then use_tool. "
@@ -281,16 +283,22 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
         and (why := regex_error(call.how.pattern))
     ):
         raise Malformed(f"{name}: {why}")
+    memories = project.memories()
     reply = answer(
         call,
         project.store,
         here,
-        readers=(read_memory,),
+        readers=(memories.read_text,),
+        abouts=(partial(_about, memories),),
         index=project.history_index,
         patience=project.patience,
     )
     keep_event(project.store, retrieved_event(name, call, reply, here, time.time(), agent=_AGENT))
     return ToolReply(reply.text, failed=reply.failed)
+
+
+def _about(memories: ProjectMemories, words: str, here: Place, most: int) -> SourceText | None:
+    return memories.about(words, max_tokens=most, session=here.session or "")
 
 
 @contextmanager
@@ -347,7 +355,7 @@ def _find(toolbox: Toolbox, given: Mapping[str, Any], session: str) -> ToolReply
     if toolbox.empty:
         return ToolReply(_EMPTY)
     found = toolbox.look_for(sought.query, sought.limit, sought.only, session=session)
-    return ToolReply(toolbox.render_found(found.ghosts, MAX_TOKENS, found.waiting))
+    return ToolReply(toolbox.render_found(found.ghosts, MAX_TOKENS, found.waiting, found.faults))
 
 
 def _use(

@@ -40,7 +40,7 @@ _MOST_CHARS = 8000  # characters of one memory: a page; more is a file
 _MOST_RECALLED = 10
 _PAGE = re.compile(r"p[0-9a-f]{15}")
 _NOTHING = f"[hotset: nothing remembered yet; for later sessions: {REMEMBER}(text)]"
-_HOW = f"more: {RECALL}(query); lately: {TIMELINE}()"
+_HOW = f'open one: {RECALL}(id="top-..."); lately: {TIMELINE}()'
 
 _TEXT: dict[str, Any] = {"type": "string"}
 _Call = Callable[["ProjectMemories", Arguments, str], ToolReply]
@@ -167,7 +167,7 @@ def _recall(memories: ProjectMemories, given: Arguments, session: str) -> ToolRe
     id, most = given.text("id").strip("[]"), given.max_tokens()
     task = given.one_of("task", tuple(map(str, Task)))
     query = given.text("query")
-    if not id and is_memory_id(query.strip("[]")):
+    if not id and (is_memory_id(query.strip("[]")) or query.startswith("top-")):
         id = query.strip("[]")
     if id:
         return _read(memories, id, most, session)
@@ -180,7 +180,7 @@ def _recall(memories: ProjectMemories, given: Arguments, session: str) -> ToolRe
     )
     if more and not answer.text:
         return ToolReply(f"[hotset: that was all; other topics: {INDEX}()]")
-    if not answer.recall.items:
+    if not answer.recall.items and not answer.text:
         return ToolReply(f"[hotset: nothing remembered of that; try other words, or {INDEX}()]")
     return _reply(answer.text)
 

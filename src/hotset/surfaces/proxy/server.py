@@ -358,6 +358,7 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "folder": str(machine.config.folder),
         "store": machine.keeper.trouble or "ok",
         "index": list(machine.follower.troubles),
+        "resting": machine.toolbox.resting() if isinstance(machine.toolbox, Toolbox) else {},
         "planning": f"{hung} earlier plans have not ended"
         if (hung := machine.bounded.hung)
         else "ok",

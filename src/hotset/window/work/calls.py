@@ -707,11 +707,17 @@ def decode_arguments(text: str) -> Mapping[str, Any]:
 
 def edit_sides(call: str) -> tuple[str, str]:
     """The first line that differs, before and after."""
+    gone, came = edit_lines(call)
+    return (gone[0] if gone else "", came[0] if came else "")
+
+
+def edit_lines(call: str) -> tuple[list[str], list[str]]:
+    """All lines that differ, before and after."""
     arguments = decode_arguments(call)
     old = next((value for name in _BEFORE if isinstance(value := arguments.get(name), str)), None)
     new = next((value for name in _AFTER if isinstance(value := arguments.get(name), str)), None)
     if old is not None and new is not None:
-        return _first_difference(old.splitlines(), new.splitlines())
+        return _differences(old.splitlines(), new.splitlines())
     text = (
         " ".join(value for value in arguments.values() if isinstance(value, str))
         if arguments
@@ -719,16 +725,16 @@ def edit_sides(call: str) -> tuple[str, str]:
     )
     if "*** " in text:
         lines = text.splitlines()
-        return _first_difference(
+        return _differences(
             [line[1:] for line in lines if line.startswith("-")],
             [line[1:] for line in lines if line.startswith("+")],
         )
     swapped = _SED.search(text)
-    return (swapped.group(2), swapped.group(3)) if swapped else ("", "")
+    return ([swapped.group(2)], [swapped.group(3)]) if swapped else ([], [])
 
 
-def _first_difference(old: list[str], new: list[str]) -> tuple[str, str]:
+def _differences(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     before, after = {line.strip() for line in old}, {line.strip() for line in new}
     gone = [line.strip() for line in old if line.strip() and line.strip() not in after]
     came = [line.strip() for line in new if line.strip() and line.strip() not in before]
-    return (gone[0] if gone else "", came[0] if came else "")
+    return gone, came

@@ -25,7 +25,7 @@ from tests.sources.memory.consolidate.making import (
 
 from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
 from hotset.sources.memory.consolidation import consolidate, restore, undo
-from hotset.sources.memory.memory_writer import is_derived, next_version
+from hotset.sources.memory.memory_writer import is_derived, next_version, sessions_of
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 
@@ -67,17 +67,10 @@ def drawn(store, kind):
     ]
 
 
-def test_each_goal_that_recurs_becomes_a_fact_a_procedure_and_a_pitfall_where_there_is_one(store):
+def test_each_goal_that_recurs_becomes_a_fact_and_a_pitfall_where_there_is_one(store):
     done = run(store)
-    assert (done.clusters, done.facts, done.procedures, done.pitfalls) == (
-        len(GOALS),
-        len(GOALS),
-        1,
-        1,
-    )
+    assert (done.clusters, done.facts, done.pitfalls) == (len(GOALS), len(GOALS), 1)
     assert all(each.confidence >= 0.8 for each in drawn(store, MemoryKind.FACT))
-    (steps,) = drawn(store, MemoryKind.PROCEDURE)
-    assert steps.detail.steps == ("run `make rotate`", "run `make test`")
     (avoid,) = drawn(store, MemoryKind.PITFALL)
     assert "`make audit` fails" in avoid.text
     billing = next(each for each in drawn(store, MemoryKind.FACT) if "billing" in each.title)
@@ -85,6 +78,15 @@ def test_each_goal_that_recurs_becomes_a_fact_a_procedure_and_a_pitfall_where_th
         link.to for link in store.memory_links(avoid.id) if link.relation is Relation.RELATED_TO
     ]
     assert related == [billing.id]
+
+
+def test_steps_that_a_session_has_already_as_a_procedure_are_not_drawn_a_second_time(store):
+    done = run(store)
+    active = frozenset({Standing.ACTIVE})
+    (steps,) = store.memories(frozenset({MemoryKind.PROCEDURE}), active)
+    assert done.procedures == 0
+    assert steps.detail.steps == ("run `make rotate`", "run `make test`")
+    assert len(sessions_of(steps.source)) > 10
 
 
 def test_every_fact_names_the_episodes_that_it_is_drawn_from(store):

@@ -62,11 +62,10 @@ def test_a_pattern_says_what_the_sessions_share_in_their_own_words():
     found = pattern(cluster(), [each for each in varied(40) if "rotate" not in each.title])
     assert found is not None
     assert found.fact.text == (
-        "Work on rotate, login, token, auth, service (4 sessions): changes src/auth.py; runs "
-        "`make test`; "
-        "came out well in 4 of 4. For instance: \u201crotate the login token of the auth "
-        "service 0\u201d"
+        "Work such as \u201crotate the login token of the auth service 0\u201d (4 sessions): "
+        "it changes src/auth.py; it runs `make test`; it came out well in 4 of 4."
     )
+    assert found.fact.text.startswith(found.fact.title)
     assert found.fact.confidence == pytest.approx(5 / 6, abs=1e-3)
     assert (found.fact.trust, found.fact.ending, found.fact.created) == (
         Trust.OUTCOME,

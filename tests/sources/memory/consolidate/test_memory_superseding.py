@@ -12,9 +12,12 @@ from hotset.nouns.memory import MemoryKind, Relation, Standing, Trust
 from hotset.sources.memory.supersede import (
     DOUBT,
     FactVerdict,
+    accept_both,
     judge,
+    open_conflicts,
     settle,
     settle_among,
+    settle_conflict,
 )
 from hotset.testing.ram_store import RamStore
 
@@ -329,3 +332,34 @@ def test_the_order_in_which_facts_are_given_makes_no_difference(order):
         }
 
     assert outcome([facts[at] for at in order]) == outcome(facts)
+
+
+def collision(store):
+    one = fact("The retry cap is 60 seconds", subject="retry cap")
+    other = fact("The retry cap is 30 seconds", session="s2", subject="retry cap")
+    keep(store, one)
+    arrive(store, other)
+    return one, other
+
+
+def test_two_that_contradict_each_other_are_a_conflict_until_a_person_decides():
+    store = RamStore()
+    one, other = collision(store)
+    assert [{each.id for each in pair} for pair in open_conflicts(store)] == [{one.id, other.id}]
+    settle_conflict(store, one.id, other.id, 200.0)
+    kept, dropped = store.memory(one.id), store.memory(other.id)
+    assert (kept.standing, kept.trust) == (Standing.ACTIVE, Trust.PERSON)
+    assert (dropped.standing, dropped.valid_until) == (Standing.SUPERSEDED, 200.0)
+    assert [(link.of, link.to, link.relation) for link in store.memory_links()] == [
+        (one.id, other.id, Relation.SUPERSEDES)
+    ]
+    assert not list(open_conflicts(store))
+
+
+def test_two_that_both_hold_are_not_asked_about_again():
+    store = RamStore()
+    one, other = collision(store)
+    accept_both(store, one.id, other.id, 200.0)
+    assert not settle_among(one.id, [other.id], store, 300.0).links
+    assert not list(open_conflicts(store))
+    assert {each.standing for each in store.memories()} == {Standing.ACTIVE}

@@ -170,12 +170,21 @@ def test_the_layout_is_the_one_that_its_users_know(tmp_path: Path):
     assert economics["metrics"] == {
         "discovery_tokens": 300,
         "read_tokens": 500,
+        "ratio": 0.6,
+        "savings_vs_full_load": "60%",
         "layer1_loads": 1,
         "layer2_loads": 0,
         "layer3_loads": 1,
         "cache_hits": 0,
         "cache_misses": 0,
     }
+    assert economics["baseline_comparison"] == {
+        "traditional_approach_tokens": 2000,
+        "progressive_approach_tokens": 800,
+        "tokens_saved": 1200,
+    }
+    assert economics["breakdown"]["layer3_tokens"] == 500
+    assert economics["breakdown"]["layer2_tokens_available"] > 100
     assert [
         (each["action_type"], each["priority"]) for each in economics["thresholds_triggered"]
     ] == [
@@ -196,7 +205,8 @@ def test_the_layout_is_the_one_that_its_users_know(tmp_path: Path):
 def test_the_economics_are_those_of_the_latest_session_that_was_shown_memories(tmp_path: Path):
     store = holding([fact("one")])
     write_loki(store, tmp_path / "before")
-    assert not (tmp_path / "before/token_economics.json").exists()
+    none = json.loads((tmp_path / "before/token_economics.json").read_text())
+    assert (none["session_id"], none["metrics"]["discovery_tokens"]) == ("", 0)
     for session, tokens, now in (
         ("early", 10, 1e9),
         ("late", 20, 2e9),

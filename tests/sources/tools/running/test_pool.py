@@ -178,6 +178,18 @@ def test_a_pinned_process_never_makes_room(tmp_path):
         assert names(servers) == {"source-0"}
 
 
+def test_a_pinned_process_of_one_session_stops_when_it_was_idle_longest(tmp_path):
+    clock = Clock()
+    with pool(tmp_path, structs.replace(QUICK, idle_seconds=60), clock=clock) as servers:
+        servers.call(plain(tmp_path), "echo", {"text": "x"}, session="mine", pinned=True)
+        clock.now += 299
+        servers.tend()
+        assert len(servers.running()) == 1
+        clock.now += 2
+        servers.tend()
+        assert servers.running() == ()
+
+
 def test_where_all_are_in_use_one_more_may_run_until_one_is_free(tmp_path):
     fifo = a_fifo(tmp_path)
     with (

@@ -4,7 +4,7 @@ which facts replace each other."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.memory import Trust
@@ -14,8 +14,16 @@ from hotset.sources.memory.encode.speakers import (
     is_dangerous,
     is_suspect,
 )
+from hotset.sources.memory.encode.statements import (
+    LEAD,
+    MOMENT,
+    THRESHOLD,
+    clauses,
+    is_stated,
+    judge_statement,
+)
 from hotset.text.clip import clip_prose
-from hotset.text.sentences import SENTENCE_END, sentences, without_fences
+from hotset.text.sentences import SENTENCE_END, without_fences
 from hotset.text.terms import topic_words
 from hotset.text.words import word_set
 
@@ -66,24 +74,6 @@ def subject_of(clause: str) -> str:
     return " ".join(words[:_SUBJECT_WORDS])
 
 
-LEAD = (
-    r"(?:(?:ok(?:ay)?|alright|also|and|but|so|now|actually|no|yes|yeah|right|exactly|agreed|"
-    r"please|btw"
-    r"|by the way|oh|fyi|well|great|thanks|i think|i guess"
-    r"|important|update|correction|speaking of which|unrelated(?: heads-up)?|just so you know"
-    r"|for the record|one more thing|again)[,:;.!\u2013—-]*\s+)*"
-)
-_DEFINED = (
-    r"(?:port|url|endpoint|base "
-    r"url|database|db|repo(?:sitory)?|branch|default\w*|convention|deadline"
-    r"|owner|policy|limit|budget|rule|format|time ?zone|name|version"
-    r"|source of truth|entry point|package manager|test (?:command|runner|suite)|build "
-    r"(?:command|tool)"
-    r"|staging \w+|prod\w* \w+|tech stack|stack|framework|language"
-    r"|schema|threshold|timeout|quota|prefix|suffix|style ?guide|license|goal|decision|plan "
-    r"of record"
-    r"|canonical \w+|order of precedence|standard|minimum|maximum|cap)"
-)
 _STATE = (
     r"(?:a (?:bit|little|lot|mess|problem|bug|good|great|bad|nice|better)|an? "
     r"(?:issue|error)|failing"
@@ -119,46 +109,6 @@ FORMS = (
         r"(?!when|how|what|why|where|the time|to (?:be|have)\b)(?P<what>.+)",
     ),
     _form(
-        "rule",
-        0.9,
-        r"(?:from now on|going forward|from here on(?: out)?|as a (?:general )?rule|in (?:the "
-        r")?future"
-        r"|in all future \w+),?\s+(?P<what>(?!i (?:might|may|hope|plan|would)).+)"
-        r"|(?P<what2>(?!i\b|i'|hopefully)(?:.{0,160}\b(?:use|using|do|don't|never|always|we|"
-        r"must|should|keep"
-        r"|make|put|call|write|run)\b.{0,160}))\b(?:from now on|going forward)\W*$",
-    ),
-    _form(
-        "rule",
-        0.85,
-        r"(?P<what>(?:(?:we|you|agents?|everyone|everybody|nobody) (?:should |must |will |can "
-        r"|have to "
-        r"|need to )?)?(?:always|never) "
-        r"(?!been|wanted|thought|knew|know|mind|heard|seen|had|have (?:to|i)|felt|really|the "
-        r"less|theless"
-        r"|going|liked|loved|tried|used|mind)[a-z]{2,}\b.{6,})"
-        r"|(?:make sure|be sure) (?:to |that you |you )?(?P<what2>(?:always|never) .+)",
-    ),
-    _form(
-        "rule",
-        0.75,
-        r"(?!(?:i|it|this|that|they|he|she|you|there|which|who|what)\b)(?P<what>(?:(?:the|a|"
-        r"an|our|my|any|all"
-        r"|each|every) )?(?:[\w`'/.-]+ ){1,5}?"
-        r"(?:(?:must|should) (?:always|never) [a-z]{3,}|(?:(?:can|may) )?(?:always|never) "
-        r"(?:counts?|wins?"
-        r"|appl(?:y|ies)|gets?|is|be|are|means?|covers?|match(?:es)?|goes?|go|takes?|has|have|"
-        r"returns?|uses?"
-        r"|use|comes?|overrides?|runs?|touch(?:es)?|contains?))\b.*)",
-    ),
-    _form(
-        "convention",
-        0.8,
-        r"(?P<what>.{0,120}\b(?:(?:is|are|remains?) the (?:single )?source of truth|by convention"
-        r"|our convention is|our policy is|(?:the|our|its|whose) (?:rule|policy"
-        r"|convention) is(?: that)?\s(?!not\b|to be\b)).{3,})",
-    ),
-    _form(
         "decided",
         0.85,
         r"(?P<what>(?:we|i|the team|management|legal|security|product|ops|they)(?:'ve| have|'d"
@@ -177,29 +127,6 @@ FORMS = (
         0.7,
         r"(?P<what>let'?s (?:use|keep|call|name|target|support|drop|adopt) (?P<object>.{3,}))",
     ),
-    _form(
-        "uses",
-        0.75,
-        r"(?P<what>(?:we|our "
-        r"(?:team|app|project|company|backend|frontend|stack|ci|service)|this (?:repo"
-        r"|project|codebase)) (?:now |currently |only |mostly |primarily |already )*"
-        r"(?:uses?|runs? (?:on|in|with)|deploys? (?:to|with|on|via)|targets?|relies? on|rely "
-        r"on|hosts? (?:on"
-        r"|in)|standardi[sz]ed on|switched (?:from .{2,40} )?to|moved (?:from .{2,40} )?to"
-        r"|migrated (?:from .{2,40} )?to|(?:are|'re) (?:using|on|moving to|migrating to)|is "
-        r"(?:built (?:with"
-        r"|on)|written in)) (?P<object>(?!to\b|the same\b).{3,}))",
-    ),
-    _form(
-        "uses",
-        0.8,
-        r"(?P<what>no longer need(?:ed)?:? (?P<thing>.{3,})|(?:i no longer|(?:we|our [\w "
-        r"]{2,30}|this (?:repo"
-        r"|project)) (?:no longer|don't|do not|never|stopped|have (?:dropped|deprecated|removed)"
-        r"|(?:just )?(?:dropped|deprecated))) "
-        r"(?:use|using|need|support|supporting|allow|ship|maintain|accept|rely on)\b "
-        r"?(?P<object>.{3,}))",
-    ),
     _form("amended", 0.8, r"(?P<what>amendment(?: to| after| on)?\b.{8,})"),
     _form(
         "amended",
@@ -209,20 +136,6 @@ FORMS = (
         r".{2,}))",
     ),
     _form("prefers", 0.85, r"(?P<what>my favou?rite (?:[\w'-]+ ){1,4}(?:is|are) .{2,})"),
-    _form(
-        "prefers",
-        0.75,
-        r"(?P<what>i (?:(?:really|strongly|generally|usually|much|always|definitely|personally"
-        r"|typically) )*(?:prefer|hate|dislike|can'?t stand) (?P<object>.{4,}))",
-    ),
-    _form(
-        "is",
-        0.75,
-        rf"(?P<what>(?:the|our|my) (?:[\w'/`.-]+ ){{0,3}}?{_DEFINED}(?: (?:for|of|in"
-        rf"|on) [\w'/`.-]+(?: [\w'/`.-]+){{0,3}})? (?:is|are|lives? (?:in|at)|should "
-        rf"(?:always )?be|must be"
-        rf"|will be) (?!{_STATE})(?P<object>.{{2,}}))",
-    ),
     _form(
         "person",
         0.8,
@@ -300,12 +213,12 @@ MACHINE = re.compile(
 )
 
 
-_FEWEST_WORDS, _MOST_WORDS = 3, 48
 _LONGEST = 280
 _LOOKED_AT = 6000  # characters of a prompt
 # characters of a prompt; a longer one with headings or lists is a pasted document
 _PASTED = 1500
 _HEADINGS = 3
+_LEAST_SURE, _SURER, _SUREST = 0.7, 0.1, 0.9  # confidence at the threshold, a point more, at most
 _AGREED = 0.6  # a statement of the model that the user agreed to
 
 _AMENDED = re.compile(
@@ -314,21 +227,6 @@ _AMENDED = re.compile(
     r"|replac(?:e|ed|es|ing)|switch(?:ed|ing)?|moved?"
     r"|migrat\w+|rather than|overrul\w+|revers(?:e|ed|ing)|from now on|going forward|used "
     r"to|deprecated|dropped)\b",
-    re.IGNORECASE,
-)
-_QUESTION = re.compile(
-    rf"{LEAD}(?:can|could|would|will|do|does|did|is|are|was|were|what|how|why|when|where|who|"
-    rf"which|should"
-    rf"|shall|may|might|any|have you|has|if|do you"
-    r"|i was wondering|i'm wondering|i wonder|i'm not sure|not sure|tell "
-    r"me|explain|maybe|perhaps|imagine|suppose|assum\w+)\b",
-    re.IGNORECASE,
-)
-_ASKS_INSIDE = re.compile(
-    (
-        r"\b(?:can|could|would|will|do|are|is|have|should) (?:you|we|i|there|it)\b.*$|\bdo "
-        r"you\b|\bcould you\b|\?"
-    ),
     re.IGNORECASE,
 )
 _POINTS = re.compile(
@@ -350,19 +248,6 @@ _POINTS_INSIDE = re.compile(
 _ARTICLE = re.compile(r"(?:an?|the)\b", re.IGNORECASE)
 """Choosing "the first flight" is a decision for once; choosing Postgres lasts."""
 _SURE = 0.85  # forms from there on last even if they mention today
-_LOG = re.compile(
-    r"[{}<>|=\\]{2,}|=>|::|\bat \S+:\d+|^\s*(?:\d{2}:\d{2}|\[|\$ |➜|error:|warning:|\w+Error\b)"
-    r"|\S+\.\w{1,4}:\d+|https?://\S{60,}",
-    re.IGNORECASE,
-)
-_PAST = re.compile(
-    (
-        r"\b(?:yesterday|this morning|last night|earlier today|just now|right "
-        r"now|today|tonight|for now|at the moment|this time)\b"
-    ),
-    re.IGNORECASE,
-)
-
 _SETTLEMENT = r"(?:rule|policy|decision|recap|convention|contract|semantics|behaviou?r|spec\w*)"
 _SETTLES = re.compile(
     r"(?:(?:ok(?:ay)?|right|great|perfect|understood|agreed|got "
@@ -380,7 +265,7 @@ _OWN_DOING = re.compile(
     r"(?:will|am|have|would|can|did|also|now))\b|\b(?:passed|verified|pushed)\b"
 )
 """Words with which a model reports on its own work."""
-_DECIDING = frozenset({"rule", "convention", "decided", "uses", "amended"})
+_DECIDING = frozenset({"decided", "amended"})
 """Forms of decisions; the others state preferences, and how things and people are."""
 _AGREES = re.compile(
     r"\W*(?:yes|yep|yeah|yup|right|correct|exactly|agreed|ok(?:ay)?|sure|perfect|great|sounds good"
@@ -425,34 +310,25 @@ def facts_in(
     words: str, place: int, others: OutsideWords, trust: Trust = Trust.PERSON
 ) -> Iterator[FactMatch]:
     """The facts in a prompt at this place of the session; `trust`: the trust in its author."""
-    statements = sentences(_own(words))
-    for number, sentence in enumerate(statements):
-        match = _fact(sentence)
+    said = clauses(_own(words))
+    for number, sentence in enumerate(said):
+        found = _find_form(sentence) or _find_statement(sentence, said[number - 1 : number])
         if (
-            match is None
+            found is None
             or is_dangerous(sentence)
             or is_suspect(sentence)
             or others.says(sentence, place, LEAST_SENTENCE)
         ):
             continue
-        form, what = match
-        # "remember that ...": only the rest is kept
-        text = what if form.name == "remember" and not what.lower().startswith("to ") else sentence
-        if (
-            form.name == "amended"
-            and form.confidence > 0.7
-            and number + 1 < len(statements)
-            and len(sentence.split()) < 12
-        ):  # a heading
-            text = f"{sentence} {statements[number + 1]}"
+        text = found.text
+        if found.form == "heading" and number + 1 < len(said):
+            text = f"{sentence} {said[number + 1]}"
         yield FactMatch(
             text=_fact_text(text),
-            subject=""
-            if form.name == "lived"
-            else subject_of(what),  # what happened is not replaced by what happens next
-            confidence=form.confidence,
+            subject=found.subject,
+            confidence=found.confidence,
             trust=trust,
-            form=form.name,
+            form="amended" if found.form == "heading" else found.form,
             amends=_AMENDED.search(sentence) is not None,
         )
 
@@ -488,9 +364,12 @@ def agreed_in(
 def is_decision(text: str) -> bool:
     """True if a fact is a decision rather than a description. Judged by its words, for any
     author."""
-    return _SETTLES.match(text) is not None or any(
+    if _SETTLES.match(text) is not None or any(
         form.pattern.match(text) is not None for form in FORMS if form.name in _DECIDING
-    )
+    ):
+        return True
+    stated = judge_statement(text)
+    return stated is not None and stated.is_rule
 
 
 def _find_settlement(line: str) -> re.Match[str] | None:
@@ -509,36 +388,50 @@ def _repeats(found: re.Match[str], prompt: str) -> bool:
     return len(mine & theirs) >= least and _OWN_DOING.search(found.group("what")) is None
 
 
-def _fact(sentence: str) -> tuple[FactForm, str] | None:
-    """The form of a lasting sentence, and its content; None if it has none."""
-    if not _is_stated(sentence):
+@dataclass(frozen=True, slots=True)
+class _Found:
+    form: str
+    text: str
+    subject: str
+    confidence: float
+
+
+def _find_form(sentence: str) -> _Found | None:
+    """A sentence in one of the explicit forms."""
+    if not is_stated(sentence):
         return None
     for form in FORMS:
-        if found := form.pattern.match(sentence):
-            groups = found.groupdict()
-            what = groups.get("what") or groups.get("what2") or ""
-            aimed = (
-                groups.get("object")
-                or groups.get("thing")
-                or (what if form.name == "remember" else "")
-            )
-            return (
-                None
-                if _is_passing(form, sentence, what, aimed) or next(topic_words(what), None) is None
-                else (form, what)
-            )
+        if (found := form.pattern.match(sentence)) is None:
+            continue
+        groups = found.groupdict()
+        what = groups["what"]
+        aimed = groups.get("object") or (what if form.name == "remember" else "")
+        if _is_passing(form, sentence, what, aimed) or next(topic_words(what), None) is None:
+            return None
+        heads = form.name == "amended" and form.confidence > 0.7 and len(sentence.split()) < 12
+        # "remember that ...": only the rest is kept
+        rest = form.name == "remember" and not what.lower().startswith("to ")
+        return _Found(
+            "heading" if heads else form.name,
+            what if rest else sentence,
+            # what happened is not replaced by what happens next
+            "" if form.name == "lived" else subject_of(what),
+            form.confidence,
+        )
     return None
 
 
-def _is_stated(sentence: str) -> bool:
-    """True for a statement: no question, log or list."""
-    return (
-        _FEWEST_WORDS <= len(sentence.split()) <= _MOST_WORDS
-        and len(sentence) <= 2 * _LONGEST
-        and not sentence.rstrip("\"')").endswith(("?", ":"))
-        and not _LOG.search(sentence)
-        and not _QUESTION.match(sentence)
-        and not _ASKS_INSIDE.search(sentence)
+def _find_statement(sentence: str, before: Sequence[str]) -> _Found | None:
+    """A sentence that holds by the grammar of statements."""
+    stated = judge_statement(sentence, *before)
+    if stated is None or next(topic_words(stated.text), None) is None:
+        return None
+    bare = re.sub(rf"\A{LEAD}", "", stated.text, flags=re.IGNORECASE)
+    return _Found(
+        "rule" if stated.is_rule else "is",
+        stated.text,
+        subject_of(bare),
+        min(_SUREST, _LEAST_SURE + _SURER * (stated.score - THRESHOLD)),
     )
 
 
@@ -556,7 +449,7 @@ def _is_passing(form: FactForm, sentence: str, what: str, aimed: str) -> bool:
             or POINTS_BACK.search(sentence) is not None
             or MACHINE.search(sentence) is not None
         )
-    return form.confidence < _SURE and _PAST.search(sentence) is not None
+    return form.confidence < _SURE and MOMENT.search(sentence) is not None
 
 
 def _own(words: str) -> str:

@@ -67,10 +67,21 @@ _ADVERB = re.compile(r"(?!assembly|anomaly|monopoly|butterfly)[a-z]{5,}ly")
 _WORDY = re.compile(r"[a-z][a-z0-9_.+-]*[a-z0-9+]|[a-z]{3,}")
 
 
+_A_VERB = re.compile(
+    r"(?im)^\W*[a-z]+(?=\s+(?:the|an?|all|our|my|this|these|those|every|each|it|them)\b)"
+    r"|(?<=\bto )[a-z]+(?=\s+(?:the|an?|all|our|my|this|it)\b)"
+    r"|(?<=\b(?:is|be) )[a-z]+(?=\s+(?:on|in|by|with|to|as|at|from|for)\b)"
+    r"|(?<=\bare )[a-z]+(?=\s+(?:on|in|by|with|to|as|at|from|for)\b)"
+    r"|(?<=\b(?:was|not) )[a-z]+(?=\s+(?:on|in|by|with|to|as|at|from|for)\b)"
+)
+"""A verb where English has one: "Rotate the keys", "to publish it", "are cut on Tuesdays". It says
+what is done, not what it is about."""
+
+
 def topics_of(text: str, files: Sequence[str] = ()) -> tuple[str, ...]:
     """At most four topics: where the work was done, then the most frequent and earliest words."""
     found = [*_from_files(files)]
-    prose = without_fences(text[:_LOOKED_AT])
+    prose = _A_VERB.sub(" ", without_fences(text[:_LOOKED_AT]))
     taken = {part for topic in found for part in re.split(r"[/ _.-]", topic)}
     for word in _from_words(prose):
         if len(found) >= MOST:

@@ -22,7 +22,7 @@ from hotset.sources.memory.encode.speakers import (
 )
 from hotset.text.clip import clip_prose
 from hotset.text.words import once
-from hotset.window.work.calls import Act, ActKind, decode_arguments, edit_sides, shell_words
+from hotset.window.work.calls import Act, ActKind, decode_arguments, edit_lines, shell_words
 from hotset.window.work.mishaps import Mishap, error_key, step
 
 _LONGEST_ERROR = 160
@@ -275,8 +275,10 @@ def _is_instructive(act: Act, *, teaches: bool) -> bool:
     )
 
 
-_LONGEST_SIDE = 70  # characters of a side
+_LONGEST_SIDE = 120  # characters of a line of code; a longer one is left out
 _SHORTEST_SIDE = 3
+_BREAKS_OUT = re.compile(r"`|(?<!\w)<|\[(?:hotset|[a-z]+-[a-z0-9])", re.IGNORECASE)
+"""What could end the quotation, or pass for a tag, a note of ours or an id."""
 
 
 def trouble_of(mishap: Mishap) -> Trouble:
@@ -294,23 +296,24 @@ def trouble_of(mishap: Mishap) -> Trouble:
 
 
 def change_of(call: str, place: int, others: OutsideWords) -> str:
-    """What an edit call changed, in a few words; empty if unknown or if it repeats outside text."""
-    old, new = edit_sides(call)
-    if (
-        len(new) < _SHORTEST_SIDE
-        or _is_order_of_others(new)
-        or others.says(new, place, LEAST_SENTENCE)
-    ):
+    """The line that an edit call changed, before and after, whole; empty if it changed more than
+    that, or if it repeats outside text."""
+    gone, came = edit_lines(call)
+    if len(came) != 1 or len(gone) > 1 or others.says(came[0], place, LEAST_SENTENCE):
         return ""
-    after = quote(new, _LONGEST_SIDE)
-    if not after:
+    if not all(map(_can_be_quoted, (*gone, *came))):
         return ""
-    before = (
-        quote(old, _LONGEST_SIDE)
-        if len(old) >= _SHORTEST_SIDE and not _is_order_of_others(old)
-        else ""
+    return f"`{gone[0]}` became `{came[0]}`" if gone else f"added `{came[0]}`"
+
+
+def _can_be_quoted(code: str) -> bool:
+    """True if a line of code can stand in a text as it is: short, visible, and no order."""
+    return (
+        _SHORTEST_SIDE <= len(code) <= _LONGEST_SIDE
+        and code.isprintable()
+        and not _BREAKS_OUT.search(code)
+        and not _is_order_of_others(code)
     )
-    return f"'{before}' became '{after}'" if before else f"added '{after}'"
 
 
 def _is_order_of_others(text: str) -> bool:

@@ -516,11 +516,16 @@ def foreign_memory(
     agent: str = "",
     topics: Iterable[str] = (),
 ) -> MemoryRecord:
-    """A memory by an unknown author: data, and no advice until a person confirms it."""
+    """A memory by an unknown author: data, and no advice until a person confirms it. Its topics are
+    those that the file names, or those of its words."""
+    from hotset.sources.memory.encode.outcome import topics_of  # noqa: PLC0415 - a tenth of a second
+
     title = " ".join((title or text).split())[:_MOST_TITLE]
     text = text.strip()[:MOST_TEXT]
     key = f"loki:{id}" if isinstance(id, str) and id else f"loki\0{title}\0{text}"
-    named = (" ".join(each.lower().split())[:60] for each in topics)
+    named = [name for each in topics if (name := " ".join(each.lower().split())[:60])]
+    if not named or named == ["general"]:
+        named = list(topics_of(f"{title} {text}"))
     return MemoryRecord(
         id=MemoryId(str(id)) if _is_id_of(kind, id) else memory_id(kind, key, created),
         kind=kind,
@@ -528,7 +533,7 @@ def foreign_memory(
         text=text,
         created=created,
         source=Provenance(by="import", agent=agent, places=(place,)),
-        topics=tuple(dict.fromkeys(topic for topic in named if topic)),
+        topics=tuple(dict.fromkeys(named)),
         trust=Trust.OUTSIDE,
         standing=Standing.CANDIDATE if kind in ADVICE_KINDS else Standing.ACTIVE,
         tokens=count(text),

@@ -56,6 +56,7 @@ from hotset.sources.memory.exchange.merge import (
 )
 from hotset.sources.memory.kinds import is_memory_id, memory_id
 from hotset.store.port import Store
+from hotset.tokens import count
 
 _OUR_NOTE = re.compile(r"\n<!-- hotset (\{[^\n]*\}) -->\s*\Z")
 _BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(.*)")
@@ -263,14 +264,14 @@ class _LokiExport:
             self._append("links", {**row, MARK: {"time": link.time, "run": link.run}})
         for each in self._lists.values():
             each.close()
+        timeline = self.survey.timeline()
         documents = {
             "index": self.survey.index(),
-            "timeline": self.survey.timeline(),
-            "token_economics": _token_economics(self._store),
+            "timeline": timeline,
+            "token_economics": _token_economics(self._store, count(as_json(timeline))),
         }
         for name, document in documents.items():
-            if document is not None:
-                write_file(self._draft, f"{name}.json", as_json(document))
+            write_file(self._draft, f"{name}.json", as_json(document))
         return self.survey.count
 
     def _place(self, memory: MemoryRecord) -> None:
@@ -303,31 +304,47 @@ class _LokiExport:
         self._lists[name].add(item, len(msgspec.json.encode(item)))
 
 
-def _token_economics(store: Store) -> Item | None:
-    """Memory's cost in the latest session that was shown any, in loki-mode's terms; None if there
-    is none."""
+def _token_economics(store: Store, timeline_tokens: int) -> Item:
+    """Memory's cost in the latest session that was shown any, in loki-mode's terms; zeros if there
+    is none. `timeline_tokens`: of the whole timeline."""
     loads = [event for event in store.events(name=LOADED) if event.session]
-    if not loads:
-        return None
-    session = max(loads, key=lambda event: event.time).session
+    session = max(loads, key=lambda event: event.time).session if loads else None
     loads = [event for event in loads if event.session == session]
     spent = economics_of(loads)
     priorities = {each.metric: place for place, each in enumerate(LIMITS, 1)}
     unread = _NOTHING_READ if spent.discovery_tokens else 0.0
+    ratio = unread if spent.ratio is None else spent.ratio
+    savings = 100.0 if spent.savings is None else 100 * spent.savings
     return {
-        "session_id": session,
-        "started_at": iso_time(min(event.time for event in loads)),
+        "session_id": session or "",
+        "started_at": iso_time(min((event.time for event in loads), default=0.0)),
         "metrics": {
             "discovery_tokens": spent.discovery_tokens,
             "read_tokens": spent.read_tokens,
+            "ratio": ratio,
+            "savings_vs_full_load": f"{savings:.0f}%",
             "layer1_loads": spent.index_loads,
             "layer2_loads": spent.timeline_loads,
             "layer3_loads": spent.full_loads,
             "cache_hits": 0,
             "cache_misses": 0,
         },
-        "ratio": unread if spent.ratio is None else spent.ratio,
-        "savings_percent": 100.0 if spent.savings is None else 100 * spent.savings,
+        "breakdown": {
+            "layer1_loads": spent.index_loads,
+            "layer1_tokens": spent.index_tokens,
+            "layer2_loads": spent.timeline_loads,
+            "layer2_tokens_scanned": spent.timeline_tokens,
+            "layer2_tokens_available": timeline_tokens,
+            "layer3_loads": spent.full_loads,
+            "layer3_tokens": spent.read_tokens,
+        },
+        "baseline_comparison": {
+            "traditional_approach_tokens": spent.available,
+            "progressive_approach_tokens": spent.spent,
+            "tokens_saved": spent.saved,
+        },
+        "ratio": ratio,
+        "savings_percent": savings,
         "thresholds_triggered": [
             {
                 "action_type": _ACTIONS.get(each.remedy, each.remedy.value),

@@ -37,7 +37,16 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.progress import Progress, silent
-from hotset.sources.memory.exchange.items import EPISODE, MARK, Item, iso_day, iso_time, seal_memory
+from hotset.sources.memory.encode.facts import is_decision
+from hotset.sources.memory.exchange.items import (
+    EPISODE,
+    FACT,
+    MARK,
+    Item,
+    iso_day,
+    iso_time,
+    seal_memory,
+)
 from hotset.sources.memory.kinds import ADVICE_KINDS, is_same
 from hotset.sources.memory.memory_writer import batched, known_memories
 from hotset.store.memory_versions import memory_from_fields, refuse_unfit
@@ -71,6 +80,8 @@ class Survey:
     topics: defaultdict[str, _Topic] = field(default_factory=lambda: defaultdict(_Topic))
     recent: list[MemoryRecord] = field(default_factory=list)
     """The latest episodes, newest first."""
+    decided: list[MemoryRecord] = field(default_factory=list)
+    """The latest facts that are decisions, newest first."""
     checkpoint: MemoryRecord | None = None
 
     def written(self, kind: MemoryKind) -> None:
@@ -90,6 +101,9 @@ class Survey:
         if memory.kind is EPISODE:
             every = (*self.recent, memory)
             self.recent = heapq.nlargest(_RECENT, every, key=lambda each: (each.created, each.id))
+        if memory.kind is FACT and is_decision(memory.text):
+            every = (*self.decided, memory)
+            self.decided = heapq.nlargest(_RECENT, every, key=lambda each: (each.created, each.id))
         if isinstance(memory.detail, Checkpoint) and (
             self.checkpoint is None or memory.created >= self.checkpoint.created
         ):
@@ -122,6 +136,12 @@ class Survey:
     def timeline(self) -> Item:
         left = self.checkpoint.detail if self.checkpoint else None
         checkpoint = left if isinstance(left, Checkpoint) else Checkpoint()
+        decided = {
+            decision: memory
+            for memory in self.recent
+            if isinstance(memory.detail, Episode)
+            for decision in memory.detail.decisions
+        } | {memory.text: memory for memory in self.decided}
         decisions = [
             {
                 "decision": decision,
@@ -129,9 +149,9 @@ class Survey:
                 "date": iso_day(memory.created),
                 "topic_id": _topic(memory),
             }
-            for memory in self.recent
-            if isinstance(memory.detail, Episode)
-            for decision in memory.detail.decisions
+            for decision, memory in sorted(
+                decided.items(), key=lambda each: (-each[1].created, each[0])
+            )
         ]
         return {
             "version": VERSION,

@@ -22,6 +22,7 @@ from hotset.files.write import write_atomically
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.found.folders import (
     Listing,
+    ToolFault,
     content_marks,
     host_launch,
     listing,
@@ -46,6 +47,7 @@ class CreatedFolder:
     """None while there are none."""
     troubles: tuple[str, ...] = ()
     """Files that are no tools, and why."""
+    faults: tuple[ToolFault, ...] = ()
 
 
 def create(folder: Path, name: str, code: str) -> Tool:
@@ -76,6 +78,7 @@ def read_created(folder: Path) -> CreatedFolder:
             for path in strange
         ]
         scripts: dict[str, Script] = {}
+        faults: list[ToolFault] = []
         for path, at in there.files.items():
             name = path.removesuffix(_ENDING)
             if name == path or name.startswith("."):
@@ -89,8 +92,10 @@ def read_created(folder: Path) -> CreatedFolder:
                 troubles.append(f"the created tool {shown(path)} is not read: {error.why}")
             except Malformed as error:
                 troubles.append(f"the created tool {shown(path)} cannot be used: {error}")
+                where = shown(str(root.folder / path))
+                faults.append(ToolFault(full_name(SOURCE, name), f"{where}: {error}"))
         if not scripts:
-            return CreatedFolder(troubles=tuple(troubles))
+            return CreatedFolder(troubles=tuple(troubles), faults=tuple(faults))
         own = own_names(scripts)
         tools = tuple(_tool(name, script, own[name, name]) for name, script in scripts.items())
         used = Listing({f"{name}{_ENDING}": there.files[f"{name}{_ENDING}"] for name in scripts})
@@ -98,6 +103,7 @@ def read_created(folder: Path) -> CreatedFolder:
             tools,
             _source(root.folder, content_marks(root, used, hard_links=False)),
             tuple(troubles),
+            tuple(faults),
         )
 
 

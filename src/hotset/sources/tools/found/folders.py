@@ -39,6 +39,20 @@ _scripts: Lru[_Key, Script] = Lru(count=_REMEMBERED)
 _marks: Lru[_Key, str] = Lru(count=_REMEMBERED)
 
 Value = str | list["Value"] | dict[str, "Value"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFault:
+    """An error in a tool's file, for whoever can mend it."""
+
+    name: str
+    """Of the skill, or the full name of a tool that an agent wrote."""
+    text: str
+    """File, line, and what is wrong."""
+    trusted: bool = True
+    """False for a skill of the project: its words are shown after approval alone."""
+
+
 _LONGEST_HEAD = 65_536  # characters
 _DEEPEST_FIELD = 8
 _FENCE = re.compile(r"-{3}[ \t]*")

@@ -33,6 +33,7 @@ from hotset.sources.tools.found.folders import (
     EXCLUDED,
     Frontmatter,
     Listing,
+    ToolFault,
     content_marks,
     entries,
     host_launch,
@@ -68,6 +69,10 @@ _FILE_PARAMETER = {
     },
     "additionalProperties": False,
 }
+
+READ_ONLY = "hotset-read-only"
+"""In the `metadata` of a SKILL.md: the functions that only read, or `all`."""
+_READS = b'{"idempotentHint":true,"readOnlyHint":true}'
 
 _MOST_BYTES = 262_144  # of one file: what a model can read at all
 _SHOWN_FILES = 200
@@ -109,6 +114,7 @@ class SkillScan:
     skills: tuple[Skill, ...] = ()
     troubles: tuple[str, ...] = ()
     """One sentence for each thing that was left out, or should be mended."""
+    faults: tuple[ToolFault, ...] = ()
 
 
 _looks: Lru[tuple[object, ...], SkillScan] = Lru(count=4096)
@@ -140,10 +146,12 @@ def find_skills(folders: Sequence[SkillFolder], kept: SkillCache | None = None) 
     troubles: list[str] = []
     roots = _roots(folders, troubles)
     skills: dict[str, Skill] = {}
+    faults: list[ToolFault] = []
     for folder, root in roots.items():
         for place, names in _places(root, roots, troubles):
             looked = _look(place, names, folder.trusted, kept)
             troubles += looked.troubles
+            faults += looked.faults
             for skill in looked.skills:
                 if (other := skills.get(skill.source.name)) is None:
                     skills[skill.source.name] = skill
@@ -154,7 +162,7 @@ def find_skills(folders: Sequence[SkillFolder], kept: SkillCache | None = None) 
                     )
     if kept is not None:
         kept.save()
-    return SkillScan(tuple(skills.values()), tuple(troubles))
+    return SkillScan(tuple(skills.values()), tuple(troubles), tuple(faults))
 
 
 def _roots(folders: Sequence[SkillFolder], troubles: list[str]) -> Mapping[SkillFolder, Path]:
@@ -252,13 +260,18 @@ def _look(place: Path, names: frozenset[str], trusted: bool, kept: SkillCache | 
 
     def look() -> SkillScan:
         troubles: list[str] = []
+        broken: list[str] = []
         try:
             with Root(place) as root:
-                return SkillScan((_skill(root, there, trusted, troubles),), tuple(troubles))
+                skill = _skill(root, there, trusted, troubles, broken)
         except BadInput as error:
+            text = f"{shown(str(place / SKILL_FILE))}: {error}"
             return SkillScan(
-                troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}")
+                troubles=(*troubles, f"skill {shown(str(place))} is left out: {error}"),
+                faults=(ToolFault(slug(place.name), text, trusted),),
             )
+        faults = (ToolFault(skill.source.name, text, trusted) for text in broken)
+        return SkillScan((skill,), tuple(troubles), tuple(faults))
 
     def read() -> SkillScan:
         newest = max((max(at.mtime_ns, at.ctime_ns) for at in there.files.values()), default=0)
@@ -267,8 +280,10 @@ def _look(place: Path, names: frozenset[str], trusted: bool, kept: SkillCache | 
     return _looks.get_or_make(key, read)
 
 
-def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Skill:
-    """Raises `BadInput` where it cannot be used at all."""
+def _skill(
+    root: Root, there: Listing, trusted: bool, troubles: list[str], broken: list[str]
+) -> Skill:
+    """Raises `BadInput` where it cannot be used at all. `broken` gets the errors of its scripts."""
     where = f"skill {shown(str(root.folder))}"
     head = _head(root, trusted)
     troubles += [f"{where}: {each}" for each in head.troubles]
@@ -276,7 +291,7 @@ def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Sk
     source = slug(name)
     if source in RESERVED:
         raise Malformed(f"the name {source} is hotset's own: rename it")
-    scripts = _scripts(root, there, trusted, troubles)
+    scripts = _scripts(root, there, trusted, troubles, broken)
     if scripts and not trusted and not there.whole:
         troubles.append(
             f"{where} can be read, but not run: it has more files than hotset can watch"
@@ -286,7 +301,10 @@ def _skill(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> Sk
     marks = content_marks(root, there, hard_links=trusted) if launch else {}
     tools = {
         tool.name: tool
-        for tool in (_reader(source, description), *_tools(source, description, scripts))
+        for tool in (
+            _reader(source, description),
+            *_tools(source, description, scripts, _read_only(head)),
+        )
     }
     stamp = stamp_of(launch, {**marks, SKILL_FILE: _digest(head), "": _FORMAT})
     made = ToolOrigin(source, OriginKind.SKILL, launch, stamp, shared=True, trusted=trusted)
@@ -311,7 +329,16 @@ def _name_and_description(head: Frontmatter, place: Path) -> tuple[str, str]:
     ]
 
 
-def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> dict[str, Script]:
+def _read_only(head: Frontmatter) -> str:
+    """The functions that only read, as the frontmatter's metadata names them."""
+    metadata = head.fields.get("metadata")
+    value = metadata.get(READ_ONLY, "") if isinstance(metadata, dict) else ""
+    return value if isinstance(value, str) else ""
+
+
+def _scripts(
+    root: Root, there: Listing, trusted: bool, troubles: list[str], broken: list[str]
+) -> dict[str, Script]:
     """Those that have something to call, by path; others are left to be read."""
     found: dict[str, Script] = {}
     where = f"skill {shown(str(root.folder))}"
@@ -331,6 +358,7 @@ def _scripts(root: Root, there: Listing, trusted: bool, troubles: list[str]) -> 
             continue
         if script.trouble:
             troubles.append(f"{where}: {shown(path)}: {script.trouble}")
+            broken.append(f"{shown(str(root.folder / path))}, {script.trouble}")
         if any(map(_is_for_models, script.functions)):
             found[path] = script
     return found
@@ -356,9 +384,12 @@ def _reader(source: str, description: str) -> Tool:
     )
 
 
-def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[Tool]:
+def _tools(
+    source: str, about: str, scripts: Mapping[str, Script], read_only: str
+) -> Iterator[Tool]:
     """The tools of scripts. A function without a description is described by its name and its
-    skill."""
+    skill. `read_only` names those that only read: `all`, or some."""
+    reads = re.findall(r"\w+", read_only)
     by_name = {PurePath(path).stem: script for path, script in scripts.items()}
     own = own_names(by_name)
     for name, script in by_name.items():
@@ -377,6 +408,7 @@ def _tools(source: str, about: str, scripts: Mapping[str, Script]) -> Iterator[T
                 called,
                 description,
                 each.parameters,
+                annotations=_READS if reads == ["all"] or each.name in reads else b"{}",
                 depends=each.depends,
             )
 
@@ -539,6 +571,7 @@ class _CachedSkill(msgspec.Struct, array_like=True):
 class _CachedScan(msgspec.Struct, array_like=True):
     skills: tuple[_CachedSkill, ...]
     troubles: tuple[str, ...]
+    faults: tuple[ToolFault, ...]
 
 
 class _Body(msgspec.Struct):
@@ -578,7 +611,7 @@ def _decode(raw: msgspec.Raw) -> SkillScan | None:
         found = _LOOKS.decode(raw)
     except msgspec.MsgspecError:
         return None
-    return SkillScan(tuple(map(_decode_skill, found.skills)), found.troubles)
+    return SkillScan(tuple(map(_decode_skill, found.skills)), found.troubles, found.faults)
 
 
 def _decode_skill(kept: _CachedSkill) -> Skill:
@@ -605,7 +638,7 @@ def _encode(found: SkillScan) -> msgspec.Raw | None:
         for skill in found.skills
     )
     try:
-        raw = msgspec.Raw(_BODY.encode(_CachedScan(skills, found.troubles)))
+        raw = msgspec.Raw(_BODY.encode(_CachedScan(skills, found.troubles, found.faults)))
     except (UnicodeEncodeError, msgspec.MsgspecError):  # names that are no text
         return None
     return raw if _decode(raw) == found else None

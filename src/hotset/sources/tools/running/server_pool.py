@@ -113,7 +113,14 @@ class PooledServer:
 
     @property
     def is_idle(self) -> bool:
+        """True if it may be stopped to make room."""
         return self.busy == 0 and not self.pinned
+
+    @property
+    def may_rest(self) -> bool:
+        """True if it may be stopped when it was not used for long. A pinned one of a single session
+        may: sessions come and go."""
+        return self.busy == 0 and not (self.pinned and not self.session_name)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -261,7 +268,7 @@ class ServerPool:
         now = self._clock()
         for server in self.servers():
             if server.has_ended or (
-                server.is_idle and now - server.last_used >= self._patience(server)
+                server.may_rest and now - server.last_used >= self._patience(server)
             ):
                 self._dismiss(server)
         self._settle()
@@ -467,7 +474,7 @@ class ServerPool:
         if self._next_look is not None:
             self._next_look.cancel()
             self._next_look = None
-        due = [each.last_used + self._patience(each) for each in self.servers() if each.is_idle]
+        due = [each.last_used + self._patience(each) for each in self.servers() if each.may_rest]
         if due:
             delay = max(_SOONEST, min(due) - self._clock())
             self._next_look = asyncio.get_running_loop().call_later(delay, self.tend)
@@ -479,6 +486,8 @@ class ServerPool:
             self._dismiss(server)
 
     def _patience(self, server: PooledServer) -> float:
+        if server.pinned:
+            return _LONGEST * self._tooling.idle_seconds
         past = self._past.get(server.source.name)
         return patience(past.use if past is not None else UsageRate(), self._tooling.idle_seconds)
 
@@ -660,6 +669,21 @@ class ServerPoolThread:
     def loaded(self) -> frozenset[str]:
         """The names of the sources that run; costs nothing."""
         return frozenset(server.source.name for server in self._servers())
+
+    def process_of(self, source: str, session: str) -> tuple[float, int | None] | None:
+        """What tells apart the process of a source that serves this session from one started later;
+        None where none runs. Costs nothing."""
+        return next(
+            (
+                (server.since, server.session.connection.pid)
+                for server in self._servers()
+                if server.source.name == source
+                and server.session_name in ("", session)
+                and server.session is not None
+                and not server.has_ended
+            ),
+            None,
+        )
 
     def changed(self) -> frozenset[str]:
         """The names of the running sources that announced a change of their tools; costs
