@@ -149,14 +149,11 @@ class ToolboxKnobs(Struct, frozen=True):
 class MemoryKnobs(Struct, frozen=True):
     """Which memories a prompt is reminded of, and which consolidation takes for one."""
 
-    reminders: Annotated[Count, _of("memories")] = 4
+    reminders: Annotated[Count, _of("memories")] = 2
     """Memories shown with a prompt that did not ask for them."""
-    shared_words: Annotated[Count, _of("words")] = 2
-    """Telling words that a prompt and a memory must share. A search always finds something, and
+    tell: Probability = 0.5
+    """How likely a memory must be to change what is done next. A search always finds something, and
     most prompts need none."""
-    shared_share: Share = 0.2
-    """Of the telling words of the memory or of the prompt, whichever are fewer, that they must
-    share."""
     advice: Annotated[Count, _of("memories")] = 2
     """Procedures, and pitfalls, in one answer: more of a kind crowd out episodes and pages."""
     cluster_alike: Similarity = 0.6

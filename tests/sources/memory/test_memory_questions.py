@@ -133,10 +133,10 @@ def test_a_topic_of_the_index_is_opened_by_its_id_and_by_its_name(folder: Path):
         Call("retrieve_context", {"id": "top-login"}),
         Call("retrieve_context", {"topic": "date parser"}),
         Call("retrieve_context", {"id": "top-nothing"}),
-        prompt="Please look at how cookies are set.",
+        prompt="Please change how the login sets its cookies.",
     )
     assert re.search(r"(?m)^top-login 3: .+$", told), told
-    assert re.search(r"(?m)^top-date-parser 4: .+$", told)
+    assert "top-date-parser" not in told
     assert "top-invoices" not in told
     assert "Tokens are signed with RS256 [sem-" in by_id
     assert "Sign the cookies" in by_id

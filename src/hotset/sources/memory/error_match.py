@@ -70,6 +70,14 @@ def trouble_line(trouble: Trouble) -> str:
     return f"{kind}{trouble.said} ({end if trouble.is_resolved else 'not resolved'})"
 
 
+def text_with_resolution(memory: MemoryRecord, error: str) -> str:
+    """A memory's text, with what resolved the quoted error where its episode met it."""
+    found, trouble = matching_trouble(memory, error) if error else (0.0, None)
+    if trouble is None or found < LEAST_MATCH:
+        return memory.text
+    return f"{memory.text}\nThe same error: {trouble_line(trouble)}."
+
+
 def _share(known: str, asked: frozenset[str]) -> float:
     words = error_words(known)
     return len(words & asked) / len(words) if len(words) >= _FEWEST_WORDS else 0.0

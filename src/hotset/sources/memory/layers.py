@@ -103,7 +103,7 @@ def render_index(
 
     `relevant`: relevance of topics found by a search, between 0 and 1; `how`: the sentence that
     says how to get more; `least`: memories from which on there is an index. From two on it is not
-    asked for: a topic of a single memory is then left out unless it fits the query.
+    asked for: then only topics that fit the query and have several memories are shown.
     """
     head = _head(overview, how, max_tokens) if overview.memories >= max(1, least) else ""
     if not head:
@@ -111,8 +111,8 @@ def render_index(
     entries: dict[str, str] = {}
     text, said = "", set[str]()
     for each in ranked_topics(overview, arrangement, now, query=query, relevant=relevant):
-        is_asked = least <= 1 or each.fit >= FITS or each.topic.count > 1
-        if not is_asked or not is_telling(each.topic.name) or each.topic.latest in said:
+        is_wanted = least <= 1 or (each.fit >= FITS and each.topic.count > 1)
+        if not is_wanted or not is_telling(each.topic.name) or each.topic.latest in said:
             continue
         longer = "\n".join([*entries.values(), entry := _entry(each)])
         if count(f"{head}\n{longer}") <= max_tokens:

@@ -6,14 +6,13 @@ The one interface for every surface. All methods block and are thread-safe.
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -67,10 +66,10 @@ from hotset.sources.memory.economics import (
     rearrange,
     settle_up,
 )
+from hotset.sources.memory.error_match import quoted_error, text_with_resolution
 from hotset.sources.memory.kinds import (
     LASTING_KINDS,
     NAMED_KINDS,
-    REMINDED_KINDS,
     is_memory_id,
     kind_named,
 )
@@ -99,11 +98,10 @@ from hotset.sources.memory.memory_text import (
 from hotset.sources.memory.overview import Overview, OverviewFile
 from hotset.sources.memory.source import (
     HOW as RETRIEVE,
-    OPENING,
     Reminder,
     asks_what_was,
-    fits,
     read_memory,
+    resumes,
     shares_most_words,
 )
 from hotset.sources.memory.time_parser import content_words
@@ -113,6 +111,7 @@ if TYPE_CHECKING:
     from hotset.sources.memory.consolidation import ConsolidationReport, RollbackPlan
     from hotset.sources.memory.recall import RecalledItem, RecallQuery, RecallResult
     from hotset.sources.memory.recall_signals import LearnedWeights
+    from hotset.sources.memory.relevance import TellableMemories
 
 _Named = TypeVar("_Named", Task, Ending, curation.ReviewVerdict)
 _log = logging.getLogger("hotset")
@@ -123,8 +122,8 @@ SECONDS = 3.0
 INDEX_SECONDS = 0.1
 """How long a caller waits for new memories to be indexed."""
 
-_REMINDED_SHARE = 0.6
-"""Share of a prompt's waiting time that a search may take."""
+_OVERVIEW_WORTH = 0.4
+"""How likely topics or a list of earlier work are used."""
 
 _OF_DAYS = 0.5
 """Of the room of an answer, for the days of a question of time that is also about a subject."""
@@ -439,13 +438,12 @@ class ProjectMemories:
         how: str,
         after: Chain = ROOT,
         known: frozenset[str] = frozenset(),
-        until: float = math.inf,
     ) -> Reminder | None:
-        """What a prompt is shown unasked: at a session's start the index, and any fitting memories.
+        """What a prompt is shown unasked: memories that change what is done next, and at the start
+        of a session the topics that it is about.
 
         None if nothing fits. `after` is the message before it: memories of its own session are left
-        out. `known` are ids that were shown already. `until` is when the prompt goes on without it:
-        what is left of that time when the search begins decides how thorough it is.
+        out. `known` are ids that were shown already.
         """
         store, continuity = self._open(), RenderedText()
         if opens:
@@ -467,7 +465,6 @@ class ProjectMemories:
             how=how,
             session=session,
             known=known,
-            until=until,
         )
         if not continuity.text:
             return reminder
@@ -480,6 +477,7 @@ class ProjectMemories:
                 {},
                 (load,),
                 overview.tokens,
+                _OVERVIEW_WORTH,
             )
         text, tokens = f"{continuity.text}\n{reminder.text}", continuity.tokens + reminder.tokens
         return replace(reminder, text=text, tokens=tokens, loads=(load, *reminder.loads))
@@ -1077,9 +1075,7 @@ class ProjectMemories:
         how: str,
         session: SessionId | None,
         known: frozenset[str],
-        until: float,
     ) -> Reminder | None:
-        from hotset.sources.memory.recall import RecallQuery  # noqa: PLC0415 - numpy
         from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
 
         if not overview.memories:
@@ -1108,43 +1104,24 @@ class ProjectMemories:
         if listed is not None and listed.days:
             room = max_tokens - first.tokens
             lately = render_days(listed, local_offset(now), max_tokens=room, how=how, asked=False)
-        elif asks_what_was(prompt):
+        elif (what_was := asks_what_was(prompt)) or resumes(prompt):
             subject = " ".join(content_words(prompt))
             fitting = [
                 each.topic.name for each in fitting_topics(overview, shape, now, query=subject)
             ]
-            lately = render_timeline(
-                overview, shape, now, topics=fitting, max_tokens=max_tokens - first.tokens, how=how
-            )
-        usual = _REMINDED_SHARE * chosen.offer_seconds * (OPENING if opens else 1.0)
-        asking = RecallQuery(
-            prompt,
-            now,
-            task=task,
-            kinds=REMINDED_KINDS,
-            talk=False,
-            most=4 * self._knobs.reminders,
-            advice=self._knobs.advice,
-            deadline=max(0.0, min(usual, until - time.monotonic())),
-        )
-        pairs = [
-            (item, item.memory)
-            for item in self._find(store, asking).items
-            if item.memory is not None
-        ]
-        shown = {memory.text for item, memory in pairs if item.id in known}
-        helpful = (
-            item
-            for item, memory in pairs
-            if memory.text not in shown
-            and item.id not in known
-            and fits(memory, prompt, task, self._knobs)
-            and (session is None or memory.source.session != session)
-            # outside words are shown on request only, never pushed
-            and memory.trust is not Trust.OUTSIDE
-        )
-        if found := list(islice(helpful, self._knobs.reminders)):
+            if what_was or fitting:
+                room = max_tokens - first.tokens
+                lately = render_timeline(
+                    overview, shape, now, topics=fitting, max_tokens=room, how=how
+                )
+        told = self._told(store, prompt, task, known, session)
+        if told:
             room = max_tokens - first.tokens - lately.tokens
+            error = quoted_error(prompt)
+            found = [
+                replace(_listed_item(memory), text=text_with_resolution(memory, error))
+                for memory, _ in told
+            ]
             memories = self._render(store, found, prompt, task, max_tokens=room, how=how)
         parts = [
             (layer, each)
@@ -1164,7 +1141,37 @@ class ProjectMemories:
             {**lately.shown, **memories.shown},
             loads,
             overview.tokens,
+            max((worth for _, worth in told), default=_OVERVIEW_WORTH),
         )
+
+    def _told(
+        self,
+        store: Store,
+        prompt: str,
+        task: Task,
+        known: frozenset[str],
+        session: SessionId | None,
+    ) -> Sequence[tuple[MemoryRecord, float]]:
+        """The memories that change what is done next, each with its probability; then, for the
+        first change of a session, how changes are checked here. Mostly none."""
+        found = self._tellables.find(store, prompt, task, least=self._knobs.tell, known=known)
+        told: dict[str, tuple[MemoryRecord, float]] = {}
+        for each, worth in found:
+            if len(told) == self._knobs.reminders:
+                break
+            with suppress(NotFound):  # erased since it was read
+                latest = store.memory(each.memory.id)
+                is_own = session is not None and latest.source.session == session
+                if latest.version == each.memory.version and not is_own:
+                    told.setdefault(latest.text, (latest, worth))
+        return tuple(told.values())
+
+    @cached_property
+    def _tellables(self) -> TellableMemories:
+        from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - numpy
+        from hotset.sources.memory.relevance import TellableMemories  # noqa: PLC0415 - numpy
+
+        return TellableMemories(WordVectors())
 
     def _layers(self, store: Store, memories: Sequence[MemoryRecord]) -> dict[str, Layer]:
         """The form of each memory, by age, use and references."""

@@ -27,7 +27,7 @@ from hotset.files.lru import Lru
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, Remembered
-from hotset.nouns.knobs import MemoryKnobs, Remembering
+from hotset.nouns.knobs import Remembering
 from hotset.nouns.memory import (
     Episode,
     Layer,
@@ -35,7 +35,6 @@ from hotset.nouns.memory import (
     MemoryKind,
     MemoryRecord,
     MemoryUse,
-    Pitfall,
     Standing,
     Task,
     Used,
@@ -72,6 +71,11 @@ _WHAT_WAS = re.compile(
     r"|what(?:'s| is) (?:left|next|the status|open)|where does (?:it|the work|this) stand)\b"
 )
 
+_RESUMES = re.compile(
+    r"(?i)\A\W*(?:(?:ok(?:ay)?|please|now|let'?s|so)\W+)*(?:continue|go on|carry on|resume|proceed"
+    r"|pick up|finish)\s+(?:with\s+|working on\s+|work on\s+)?(?:the|our|my|that|this)\s+\w+"
+)
+
 Ask = Callable[[str], Awaitable[tuple[str, Usage]]]
 """Sums up a text. Raises a `HotsetError` where nothing came of it."""
 
@@ -84,20 +88,9 @@ def asks_what_was(prompt: str) -> bool:
     return _WHAT_WAS.search(prompt[:_LOOKED_AT]) is not None
 
 
-def fits(memory: MemoryRecord, prompt: str, task: Task, knobs: MemoryKnobs) -> bool:
-    """Relevance filter: a search always finds something, and mostly it does not address the prompt.
-
-    They share two telling words, and those are a fifth of what either says, by default. A pitfall
-    fits those who look for a bug, and others where the prompt names what failed.
-    """
-    asked, remembered = _words(prompt), _words(f"{memory.title} {memory.text}")
-    shared = len(asked & remembered)
-    enough = shared >= knobs.shared_words and shared >= knobs.shared_share * min(
-        len(asked), len(remembered)
-    )
-    if isinstance(memory.detail, Pitfall) and task is not Task.DEBUGGING:
-        return enough and bool(asked & _words(memory.detail.what))
-    return enough
+def resumes(prompt: str) -> bool:
+    """True if the prompt goes on with work that it names: "go on with the invoice import"."""
+    return _RESUMES.match(prompt) is not None
 
 
 def shares_most_words(question: str, memory: MemoryRecord) -> bool:
@@ -142,9 +135,6 @@ _ASKED = 2000  # characters of a prompt that are looked at
 _KEPT_SECONDS = 0.2
 """After which what was kept of a read can be looked at: a commit takes milliseconds."""
 
-_WORTH = 0.4
-"""How likely a reminder is used: of 12 that were shown to new tasks, 5 fitted."""
-
 _LONGEST_TITLE = 200
 
 _STINT_SECONDS = 0.2
@@ -170,6 +160,8 @@ class Reminder:
     loads: tuple[Load, ...]
     available: int
     """Tokens of all that is remembered."""
+    worth: float
+    """How likely the best of it is used."""
 
     def deposits(self, turn: TurnRef, now: float) -> tuple[Deposit, ...]:
         """What is to be kept of it."""
@@ -296,7 +288,6 @@ class MemorySource(Source):
             how=HOW,
             after=scene.last.parent,
             known=known,
-            until=until,
         )
         if reminder is not None:
             return (_candidate(reminder),)
@@ -455,7 +446,7 @@ def _candidate(reminder: Reminder) -> Candidate:
         OfferSlot.BEHIND_PROMPT,
         reminder.text,
         reminder.tokens,
-        _WORTH,
+        reminder.worth,
         origin=reminder,
     )
 
