@@ -112,6 +112,7 @@ if TYPE_CHECKING:
     from hotset.sources.memory.recall import RecalledItem, RecallQuery, RecallResult
     from hotset.sources.memory.recall_signals import LearnedWeights
     from hotset.sources.memory.relevance import TellableMemories
+    from hotset.sources.memory.tasks import TaskGuess
 
 _Named = TypeVar("_Named", Task, Ending, curation.ReviewVerdict)
 _log = logging.getLogger("hotset")
@@ -1076,20 +1077,18 @@ class ProjectMemories:
         session: SessionId | None,
         known: frozenset[str],
     ) -> Reminder | None:
+        from hotset.sources.memory.relevance import is_order  # noqa: PLC0415 - numpy
         from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
 
         if not overview.memories:
             return None
-        chosen, shape, now, task = (
-            self._config.memory,
-            arrangement(store),
-            self._clock(),
-            detect_task(prompt).task,
-        )
+        chosen, shape, now = self._config.memory, arrangement(store), self._clock()
+        guess = detect_task(prompt)
+        task = guess.task
         if is_bypassed(shape, task, now):
             return None
         first = lately = memories = RenderedText()
-        if opens:
+        if opens and is_order(prompt):
             room = min(chosen.index_tokens, max_tokens)
             first = render_index(
                 overview,
@@ -1114,7 +1113,7 @@ class ProjectMemories:
                 lately = render_timeline(
                     overview, shape, now, topics=fitting, max_tokens=room, how=how
                 )
-        told = self._told(store, prompt, task, known, session)
+        told = self._told(store, prompt, guess, known, session)
         if told:
             room = max_tokens - first.tokens - lately.tokens
             error = quoted_error(prompt)
@@ -1148,13 +1147,13 @@ class ProjectMemories:
         self,
         store: Store,
         prompt: str,
-        task: Task,
+        guess: TaskGuess,
         known: frozenset[str],
         session: SessionId | None,
     ) -> Sequence[tuple[MemoryRecord, float]]:
         """The memories that change what is done next, each with its probability; then, for the
         first change of a session, how changes are checked here. Mostly none."""
-        found = self._tellables.find(store, prompt, task, least=self._knobs.tell, known=known)
+        found = self._tellables.find(store, prompt, guess, least=self._knobs.tell, known=known)
         told: dict[str, tuple[MemoryRecord, float]] = {}
         for each, worth in found:
             if len(told) == self._knobs.reminders:

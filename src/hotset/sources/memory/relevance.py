@@ -34,6 +34,7 @@ from hotset.sources.memory.concepts import concepts_of
 from hotset.sources.memory.error_match import LEAST_MATCH, matching_trouble, quoted_error
 from hotset.sources.memory.kinds import PERSON, REMINDED_KINDS
 from hotset.sources.memory.memory_writer import sessions_of
+from hotset.sources.memory.tasks import TaskGuess
 from hotset.store.port import Store
 from hotset.text.sentences import sentences
 from hotset.text.stems import stem
@@ -117,6 +118,7 @@ _FAILS = re.compile(
     re.IGNORECASE,
 )
 _CHANGES = frozenset({Task.IMPLEMENTATION, Task.REFACTORING})
+_OTHER_WORK = frozenset({"release", "deploy", "commit", "prose", "hardware"})
 _COMMAND = re.compile(r"`([^`\n]+)`")
 
 
@@ -239,7 +241,7 @@ class TellableMemories:
                 del self._known[id]
 
     def find(
-        self, store: Store, prompt: str, task: Task, *, least: float, known: frozenset[str]
+        self, store: Store, prompt: str, guess: TaskGuess, *, least: float, known: frozenset[str]
     ) -> Iterator[tuple[Tellable, float]]:
         """The memories that matter for a prompt with at least this probability, the likeliest
         first; then, for the first change of a session, what most changes before it met: how they
@@ -251,7 +253,7 @@ class TellableMemories:
         new = [pair for pair in weighed if pair[0].memory.id not in known]
         yield from ((each, worth) for each, worth in new if worth >= least and not each.is_routine)
         is_first = not any(each.is_habit for each, _ in weighed if each.memory.id in known)
-        if is_first and gives_work(prompt, task):
+        if is_first and gives_work(prompt, guess):
             rates = [(each, self.rate(each.memory)) for each, _ in new if each.is_habit]
             habits = [
                 (each, rate)
@@ -354,11 +356,21 @@ def is_idle(prompt: str) -> bool:
     )
 
 
-def gives_work(prompt: str, task: Task) -> bool:
-    """True if a prompt asks for a change, and not only for a commit of what was done."""
-    asks, _ = prompt_signs(prompt[:_LONGEST])
-    is_work = task in _CHANGES and not asks and not _COMMITS.match(prompt)
-    return is_work and len(words_of(prompt)) >= _FEWEST_WORDS
+def is_order(prompt: str) -> bool:
+    """True if something is to be done, and it is more than a word or a line."""
+    return not is_idle(prompt) and prompt_signs(prompt[:_LONGEST]) == (0.0, 0.0)
+
+
+def gives_work(prompt: str, guess: TaskGuess) -> bool:
+    """True if a prompt asks for a change of code, and not for a commit, a release or a text."""
+    return (
+        is_order(prompt)
+        and guess.task in _CHANGES
+        and guess.confidence > 0.0
+        and not _COMMITS.match(prompt)
+        and concepts_of(prompt[:_LONGEST]).isdisjoint(_OTHER_WORK)
+        and len(words_of(prompt)) >= _FEWEST_WORDS
+    )
 
 
 def words_of(text: str) -> frozenset[str]:
