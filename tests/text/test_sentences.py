@@ -49,3 +49,10 @@ def test_only_lines_between_fences_are_left_out():
 def test_no_word_is_lost_between_sentences(text):
     letters = [each for each in text if each in "aB"]
     assert [each for part in sentences(text) for each in part if each in "aB"] == letters
+
+
+def test_only_a_marker_at_the_beginning_of_a_sentence_is_left_out():
+    assert sentences("3. It refuses port 5433. the database is down") == [
+        "It refuses port 5433. the database is down"
+    ]
+    assert sentences("To release: 1. tag it; 2. push it") == ["To release: 1. tag it; 2. push it"]

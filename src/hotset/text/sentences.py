@@ -17,7 +17,7 @@ _REPORT_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z0-9`*\"'(])")
 _ANY_END = re.compile(r"(?<=[.!?\u2026])\s+(?=\S)|(?<=[\u3002\uff01\uff1f])|\n+")
 _FENCED_LINES = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_LEADING = re.compile(r"(?:[-*•>#]+|\d{1,2}[.)])\s+")
+_LEADING = re.compile(r"\A(?:[-*•>#]+|\d{1,2}[.)])\s+")
 _BULLET = re.compile(r"^(?:[-*+•]|\d{1,2}[.)]|#{1,6}|>)\s+")
 
 
