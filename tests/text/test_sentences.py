@@ -52,7 +52,7 @@ def test_no_word_is_lost_between_sentences(text):
 
 
 def test_only_a_marker_at_the_beginning_of_a_sentence_is_left_out():
-    assert sentences("3. It refuses port 5433. the database is down") == [
+    assert sentences("- It refuses port 5433. the database is down") == [
         "It refuses port 5433. the database is down"
     ]
     assert sentences("To release: 1. tag it; 2. push it") == ["To release: 1. tag it; 2. push it"]
