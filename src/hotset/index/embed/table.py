@@ -9,6 +9,7 @@ that vectors of that model (`minilm.py`) can be asked against vectors of this on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,12 @@ class WordVectors:
         rows = self._rows.take(tokens, 0, mode="clip").astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         return normalise(rows), self._weights.take(tokens) * lengths
+
+
+@cache
+def shipped_vectors() -> WordVectors:
+    """The shipped table, one for the whole process."""
+    return WordVectors()
 
 
 def _hash(*files: Path) -> str:

@@ -78,6 +78,12 @@ def neutralize_markers(text: str) -> str:
     )
 
 
+def without_head(text: str) -> str:
+    """The text without its first line, where that says no more than the head above it."""
+    head, _, rest = text.partition("\n")
+    return rest if head.startswith(f"[hotset memory: {DATA}. ") and rest else text
+
+
 def one_line(text: str, most: int) -> str:
     """Foreign text as data, in one line of at most `most` characters, cut between words."""
     line = _BLANK.sub(" ", as_data(_BLANK.sub(" ", text))).strip()

@@ -97,19 +97,21 @@ def render_index(
     max_tokens: int = INDEX_TOKENS,
     how: str = HOW,
     least: int = 1,
+    but: frozenset[str] = frozenset(),
 ) -> RenderedText:
     """A headline and the best topics that fit, each with its id, how many memories it has, and the
     latest of them. Empty without a topic worth a line. Deterministic.
 
     `relevant`: relevance of topics found by a search, between 0 and 1; `how`: the sentence that
     says how to get more; `least`: memories from which on there is an index. From two on it is not
-    asked for: then only topics that fit the query and have several memories are shown.
+    asked for: then only topics that fit the query and have several memories are shown. `but`:
+    memories that are told beside it; a topic that would show one of them is left out.
     """
     head = _head(overview, how, max_tokens) if overview.memories >= max(1, least) else ""
     if not head:
         return RenderedText()
     entries: dict[str, str] = {}
-    text, said = "", set[str]()
+    text, said = "", set(but)
     for each in ranked_topics(overview, arrangement, now, query=query, relevant=relevant):
         is_wanted = least <= 1 or (each.fit >= FITS and each.topic.count > 1)
         if not is_wanted or not is_telling(each.topic.name) or each.topic.latest in said:

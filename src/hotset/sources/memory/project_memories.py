@@ -46,7 +46,7 @@ from hotset.nouns.retrieval import SourceText
 from hotset.nouns.turn import Event
 from hotset.sources.memory import curation, memory_writer
 from hotset.sources.memory.continuity import CONTINUITY_TOKENS, Continuity
-from hotset.sources.memory.data_lines import HOW, RenderedText
+from hotset.sources.memory.data_lines import HOW, RenderedText, without_head
 from hotset.sources.memory.days import (
     Standup,
     TimeAnswer,
@@ -239,6 +239,7 @@ class ProjectMemories:
             self.pending.look(self._open())
             if not self.is_empty:
                 _load_rooms()
+                self._tellables.warm(self._open())
 
     # What a model or a person asks
 
@@ -451,7 +452,6 @@ class ProjectMemories:
             # a foreign file: `hotset continuity show` reports what is wrong with it
             with suppress(BadInput):
                 continuity = self.continuity.render(min(CONTINUITY_TOKENS, max_tokens // 2))
-        self._index_memories(store)
         # A new session has no memories yet; a client's preamble is the same in many sessions.
         own = store.pages(Where(chain=after, limit=1)) if after and not opens else ()
         session = next((page.session for page in own), None)
@@ -1088,16 +1088,17 @@ class ProjectMemories:
         if is_bypassed(shape, task, now):
             return None
         first = lately = memories = RenderedText()
+        told = self._told(store, prompt, guess, known, session)
         if opens and is_order(prompt):
-            room = min(chosen.index_tokens, max_tokens)
             first = render_index(
                 overview,
                 shape,
                 now,
                 query=prompt,
-                max_tokens=room,
+                max_tokens=min(chosen.index_tokens, max_tokens),
                 how=how,
                 least=chosen.index_from,
+                but=frozenset(memory.id for memory, _ in told),
             )
         listed = self._answer_time(store, prompt)
         if listed is not None and listed.days:
@@ -1113,7 +1114,6 @@ class ProjectMemories:
                 lately = render_timeline(
                     overview, shape, now, topics=fitting, max_tokens=room, how=how
                 )
-        told = self._told(store, prompt, guess, known, session)
         if told:
             room = max_tokens - first.tokens - lately.tokens
             error = quoted_error(prompt)
@@ -1132,10 +1132,11 @@ class ProjectMemories:
         )
         if not loads:
             return None
-        text = "\n".join(each.text for _, each in parts)
+        texts = [each.text for _, each in parts]
+        text = "\n".join([texts[0], *map(without_head, texts[1:])])
         return Reminder(
             text,
-            sum(load.tokens for load in loads),
+            tokens.count(text),
             task,
             {**lately.shown, **memories.shown},
             loads,
@@ -1167,10 +1168,9 @@ class ProjectMemories:
 
     @cached_property
     def _tellables(self) -> TellableMemories:
-        from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - numpy
         from hotset.sources.memory.relevance import TellableMemories  # noqa: PLC0415 - numpy
 
-        return TellableMemories(WordVectors())
+        return TellableMemories()
 
     def _layers(self, store: Store, memories: Sequence[MemoryRecord]) -> dict[str, Layer]:
         """The form of each memory, by age, use and references."""

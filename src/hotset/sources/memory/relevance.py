@@ -12,12 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from hotset.index.embed.table import WordVectors, shipped_vectors
 from hotset.index.embed.wordpiece import counts_of
 from hotset.nouns.memory import (
     Episode,
@@ -43,8 +44,6 @@ from hotset.text.words import split_humps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from hotset.index.embed.table import WordVectors
 
     Floats = NDArray[np.float32]
 
@@ -208,8 +207,7 @@ def tellable(memory: MemoryRecord) -> Tellable | None:
 class TellableMemories:
     """The memories of a store that may be told unasked; follows it. Thread-safe."""
 
-    def __init__(self, table: WordVectors) -> None:
-        self._table = table
+    def __init__(self) -> None:
         self._lock = Lock()
         self._store: Store | None = None
         self._read = 0
@@ -239,6 +237,12 @@ class TellableMemories:
                 self._vectors = None
             for id in list(self._known)[:-_MOST]:
                 del self._known[id]
+
+    def warm(self, store: Store) -> None:
+        """Make the first prompt fast."""
+        self.follow(store)
+        for _ in self.weigh("Make the first prompt fast."):
+            pass
 
     def find(
         self, store: Store, prompt: str, guess: TaskGuess, *, least: float, known: frozenset[str]
@@ -279,12 +283,13 @@ class TellableMemories:
             if self._vectors is None and known:
                 texts = [each.memory.text[:_LONGEST] for each in known]
                 conditions = [each.condition for each in known]
-                self._vectors = self._table.embed(texts), self._table.embed(conditions)
+                table = shipped_vectors()
+                self._vectors = table.embed(texts), table.embed(conditions)
                 self._often = Counter(word for each in known for word in each.words)
             vectors = self._vectors
         if vectors is None:
             return
-        likely, signs = weigh_signs(self._table, prompt, known, vectors, self._often)
+        likely, signs = weigh_signs(shipped_vectors(), prompt, known, vectors, self._often)
         worths = 1.0 / (1.0 + np.exp(-signs @ np.array(WEIGHTS)))
         error = quoted_error(prompt[:_LONGEST])
         weighed = [
@@ -407,14 +412,7 @@ class _Rarity:
 @lru_cache(maxsize=50_000)
 def _rarity(word: str) -> float:
     tokens, _, _ = counts_of([word], 8)
-    return float(_table().directions(tokens)[1].max()) if len(tokens) else 0.0
-
-
-@cache
-def _table() -> WordVectors:
-    from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - most never ask
-
-    return WordVectors()
+    return float(shipped_vectors().directions(tokens)[1].max()) if len(tokens) else 0.0
 
 
 def _stand_out(
