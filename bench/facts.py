@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bench.memory_sets import DAY, Kept, recorded, replayed
 from bench.results import tell
+from hotset.config import load
 from hotset.nouns.memory import MemoryKind, MemoryRecord, Relation, Standing, Trust
 from hotset.nouns.page import Kind, PageId
 from hotset.sources.memory.encode.speakers import is_person
@@ -207,8 +208,9 @@ def is_replaced(old: str, new: str) -> bool | None:
     """True if the new statement stands and has replaced the old one, False if both stand; None if
     one of them was not kept."""
     with tempfile.TemporaryDirectory() as folder, SqliteStore.open(Path(folder)) as store:
+        config = load(data=folder, project=folder, environ={"HOME": folder})
         now = [START]
-        memories = ProjectMemories(Path(folder), lambda: store, lambda: None, lambda: now[0])
+        memories = ProjectMemories(config, lambda: store, lambda: None, lambda: now[0])
         for at, text in enumerate((old, new)):
             StoreTalk(store, key=f"s{at}", time=START + at * DAY).turn(text, "All right.")
             now[0] = START + (at + 1) * DAY

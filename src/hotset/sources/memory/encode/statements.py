@@ -59,7 +59,7 @@ _STATE = (
 )
 _ACTS = (
     r"(?:live|go|run|belong|stay|start|end|close|open|count|get|own|sign|target|accept|require|"
-    r"work|see|hand|cover|mean|win|override|expect|contain|change|speak)"
+    r"work|see|hand|cover|mean|win|override|expect|contain|change|speak|listen)"
 )
 _DOES = rf"(?:{_ACTS}s|(?<=s ){_ACTS}|(?<=people ){_ACTS})"
 """A verb of a thing: "the server runs", "tests run", but not "the work on tests"."""
@@ -101,12 +101,14 @@ WHO = (
          r"captain))\b"),
     _cue("thing", 0.5, rf"(?!(?:{_PRONOUN}|you|i|i'm|i've|if|when)\b)(?:[\w'`@./<>-]+[ ,]+){{1,9}}?"
          rf"(?:is|are|am|must|should|shall|needs?|can|may|will|has to|have to|has nothing|goes|"
-         rf"returns?|uses?|applies|apply|always|never|no longer|only|{_DOES})\b"),
+         rf"returns?|uses?|applies|apply|always|never|no longer|only|"
+         rf"(?:moved|switched|migrated|changed) (?:over )?to|{_DOES})\b"),
 )  # fmt: skip
 """Of whom or what it speaks; the highest counts."""
 
 FORCE = (
-    _cue("always", 1.0, r"\b(?:always|never|ever|without exception|by default|by convention|"
+    _cue("always", 1.0, r"\A(?:the|our) default\b|\b(?:always|never|ever|without exception|"
+         r"by default|by convention|"
          r"as a rule|our (?:policy|convention|rule) is|usually|in general|mandatory|forbidden|"
          r"off limits|required|(?:not )?allowed)\b"),
     _cue("all", 1.0, r"(?<!after )(?<!before )\b(?:all|any|each|every|everything|anything|"
@@ -143,7 +145,14 @@ FORCE = (
          r" than\b|\bnot [\w ]{2,40} but\b|\bover \w+$|\b(?:but )?instead [\"\w]"),
     _cue("change", 1.0, r"\bno longer\b|\bno need for\b|\b(?:don'?t|do not)(?: think we)? need\b|"
          r"\b(?:we|are|is|was|were|have|has|'ve|just) (?:\w+ )?(?:deprecat|retir|archiv|sunset|"
-         r"dropp|replac|renam|switch|migrat|mov)(?:ed|ing)\b|\b(?:let'?s|lets) rename\b"),
+         r"dropp|replac|renam|switch|migrat|mov)(?:ed|ing)\b|\b(?:let'?s|lets) rename\b|"
+         r"\A(?:[\w'-]+ ){1,4}?(?:moved|switched|migrated|changed) (?:over )?to\b"),
+    _cue("habit", 0.5, r"\A(?!the |these |those |my |this )(?:[\w-]+ ){0,3}[\w-]+s are "
+         r"(?:no longer |never |always |only )?[\w-]+(?:ed|en|t) (?:by|in|on|with|after|before|"
+         r"from|to|at|as|per)\b"),
+    _cue("takes", 1.0, r"\Ause (?!the |this |that |an? |it |some )[\w./`-]+(?: [\w./`-]+){0,2} for "
+         r"(?!the |this |that |it |now)\w|\Ause (?!the |this |that |an? |it |some )[\w./`-]+ "
+         r"instead of (?!the |this |that |an? |it )\w"),
     _cue("is so", 0.5, rf"\A(?:[\w'`@./<>-]+[ ,]+){{1,8}}?(?:is|are|goes|{_DOES})\b"),
 )  # fmt: skip
 """That it holds: each counts once."""
@@ -169,8 +178,8 @@ AGAINST = (
     _cue("state", -2.0, rf"\b(?:is|are|looks?|seems?|feels?) (?:now |just |also |all |already )?"
          rf"{_STATE}\b|\b(?:is|are) (?:\w+ ){{1,3}}(?:failing|broken|missing|stuck)\b|"
          r"\bf\w+ed(?: up| again)\b"),
-    _cue("one change", -2.0, r"\b(?:this|that|the) (?:pr|pull request|branch|commit|ticket|issue|"
-         r"change|fix|task)\b(?! (?:title|name|message|template|description)s?\b)"),
+    _cue("one change", -2.0, r"\b(?:this|that) (?:pr|pull request|branch|commit|ticket|issue|"
+         r"change|fix|task)\b|\bthe (?:pr|fix)\b(?! (?:title|name|template|description)s?\b)"),
     _cue("points", -1.0, rf"\b(?:this|that|these|those) (?!{_OWN})(?!way\b)\w+|\bthe (?:button|"
                          rf"page|"
          r"header|footer|modal|tab|sidebar|icon|first|second|third|last|next|latter|former|other|"
