@@ -28,13 +28,15 @@ _GIVES_UP = tuple(
         ),
         r"\b(?:stopped using|got rid of|gave up) (?P<gone>[^,;]+?)(?=[,;]|\.?\s*\Z)",
         r"\A(?P<topic>.*?)\bno longer (?P<gone>[^,;]+)",
+        r"\bprefer .+? (?:over|to) (?P<gone>[^,.;]+)",
     )
 )
 """What is given up, and what else the statement is about before it says so."""
 _LEAST_SHARED = 0.5  # of the earlier statement's words, where the later one names what it gives up
+_SHORT = 2  # words of a value
 _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|lives?|runs?|goes|go|moved|switched|changed|starts?|ends?|"
-    r"listens?|stays?|belongs?|happens?|must|should)\b",
+    r"listens?|stays?|belongs?|happens?|sits?|must|should)\b",
     re.IGNORECASE,
 )
 _CHANGED = re.compile(
@@ -46,8 +48,11 @@ _DAY = re.compile(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|weekends?|nightly|daily|weekly|monthly"
 )
 _NUMBER = re.compile(r"\d+(?:[.:,]\d+)*[a-z%]{0,4}")
+_FILE = re.compile(r"[\w-]+\.[a-z]\w{0,4}")
 _NUMERALS = word_set("one two three four five six seven eight nine ten twelve twenty")
-_OWNS = re.compile(r"\b(?:owns|approves|leads|maintains|reviews|signs|runs|manages)\b")
+_OWNS = re.compile(
+    r"\b(?:is (?:our|the|my)|owns|approves|leads|maintains|reviews|signs|runs|manages)\b"
+)
 
 _PAIRS = """
 on/off enable/disable enabled/disabled always/never before/after up/down tabs/spaces newest/oldest latest/earliest first/last
@@ -75,6 +80,10 @@ def _gives_up(earlier: str, later: str) -> bool:
         if (found := pattern.search(later)) is None:
             continue
         gone = frozenset(_words(found["gone"]))
+        before = pattern.search(earlier)
+        known = frozenset(_words(before["gone"])) if before is not None else frozenset()
+        if known and (known <= gone or gone <= known):
+            return False  # it said so already
         topic = frozenset(_words(found.groupdict().get("topic") or ""))
         return (
             bool(gone) and gone | topic <= mine and len(mine & theirs) >= _LEAST_SHARED * len(mine)
@@ -83,12 +92,15 @@ def _gives_up(earlier: str, later: str) -> bool:
 
 
 def _moves(earlier: str, later: str) -> bool:
-    """The same thing, said with "now" or "moved to", and another value of the same sort."""
+    """The same thing, said with "now" or "moved to", and another value: of the same sort, or as
+    short and with the same verb."""
     if _CHANGED.search(later) is None:
         return False
-    (topic, value), (other_topic, other_value) = _halves(earlier), _halves(later)
-    kinds = _kinds(value) & _kinds(other_value)
-    return bool(topic) and topic == other_topic and bool(kinds) and value != other_value
+    (topic, verb, value), (other_topic, other_verb, other_value) = _parts(earlier), _parts(later)
+    alike = _kinds(value) & _kinds(other_value) or (
+        verb == other_verb and 0 < len(value) <= _SHORT and 0 < len(other_value) <= _SHORT
+    )
+    return bool(topic) and topic == other_topic and bool(alike) and value != other_value
 
 
 def _another_value(earlier: str, later: str) -> bool:
@@ -112,12 +124,13 @@ def _another_value(earlier: str, later: str) -> bool:
     return is_owner and _names_a_person(earlier) and _names_a_person(later)
 
 
-def _halves(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words before the verb, and those behind it."""
+def _parts(text: str) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The words before the verb, the verb, and the words behind it."""
     found = _VERB.search(text)
     if found is None:
-        return (), ()
-    return _words(text[: found.start()]), _words(text[found.end() :])
+        return (), "", ()
+    verb = found[0].lower()
+    return _words(text[: found.start()]), verb, _words(text[found.end() :])
 
 
 def _names_a_person(text: str) -> bool:
@@ -135,7 +148,7 @@ def _kind(word: str) -> str:
         return "day"
     if _NUMBER.fullmatch(word) or word in _NUMERALS:
         return "number"
-    return "path" if "/" in word else ""
+    return "path" if "/" in word or _FILE.fullmatch(word) else ""
 
 
 @lru_cache(maxsize=4096)

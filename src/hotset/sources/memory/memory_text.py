@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from math import log
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -268,9 +269,10 @@ def render_memories(
     task: Task | None = None,
     how: str = HOW,
     beside: Iterable[RecalledItem] = (),
+    notes: Mapping[str, str] = MappingProxyType({}),
 ) -> RenderedText:
     """Render the best items first, each in the largest form that its layer and the room allow;
-    pitfalls first when debugging.
+    pitfalls first when debugging. `notes` stand behind the items of these ids.
 
     Items without a layer are shown in full. Candidates, merged and forgotten memories are never
     shown. Items `beside` them fill the remaining room; replies of models get a limited share of it
@@ -291,6 +293,8 @@ def render_memories(
     )
     for at, each in enumerate(chosen):
         forms = _forms(each, arrangement, layers.get(each.item.id, Layer.FULL), query)
+        if note := notes.get(each.item.id):
+            forms = ((layer, f"{text} ({note})") for layer, text in forms)
         most = models if _is_models(each.item) else max_tokens
         tokens = renderer.show(each.item, forms, most, is_best=at == 0)
         models -= tokens if _is_models(each.item) else 0
@@ -310,6 +314,22 @@ def render_memories(
     )
     text = renderer.text
     return RenderedText(text, count(text) if text else 0, tuple(names), renderer.shown)
+
+
+def conflict_notes(memories: Iterable[MemoryRecord], store: Store) -> dict[str, str]:
+    """What an agent is told with a memory that another one contradicts, by id."""
+    notes = {}
+    for memory in memories:
+        if not KINDS[memory.kind].settles:
+            continue
+        for link in store.memory_links(memory.id):
+            if link.relation is not Relation.CONTRADICTS:
+                continue
+            other = known_memory(store, link.to if link.of == memory.id else link.of)
+            if other is not None and other.standing is Standing.ACTIVE:
+                words = as_data(one_line(other.title, _TITLE))
+                notes[memory.id] = f"contradicts [{other.id}] {words}; ask the user which holds"
+    return notes
 
 
 class _Renderer:

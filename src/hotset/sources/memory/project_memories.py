@@ -91,6 +91,7 @@ from hotset.sources.memory.layers import (
 )
 from hotset.sources.memory.memory_text import (
     TermRarity,
+    conflict_notes,
     explain_memory,
     layer_of,
     render_memories,
@@ -1203,6 +1204,7 @@ class ProjectMemories:
             task=task,
             how=how,
             beside=beside,
+            notes=conflict_notes(_memories(items), store),
         )
 
     def _log_loads(

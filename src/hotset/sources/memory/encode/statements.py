@@ -59,7 +59,7 @@ _STATE = (
 )
 _ACTS = (
     r"(?:live|go|run|belong|stay|start|end|close|open|count|get|own|sign|target|accept|require|"
-    r"work|see|hand|cover|mean|win|override|expect|contain|change|speak|listen)"
+    r"work|see|hand|cover|mean|win|override|expect|contain|change|speak|listen|happen)"
 )
 _DOES = rf"(?:{_ACTS}s|(?<=s ){_ACTS}|(?<=people ){_ACTS})"
 """A verb of a thing: "the server runs", "tests run", but not "the work on tests"."""
@@ -167,7 +167,7 @@ SCOPE = _cue(
 )  # fmt: skip
 
 AGAINST = (
-    _cue("task", -2.0, rf"\b(?:we|you|i)(?:'ll)? (?:\w+ly |also |now |still |just |then |can )*"
+    _cue("task", -2.0, rf"(?<!if )(?<!when )\b(?:we|you|i)(?:'ll)? (?:\w+ly |also |now |still |just |then |can )*"
          rf"(?:(?:need|have|want) to|should|must|could|can)(?: also| now| just)? {_TASK}\b"),
     _cue("watches", -2.0, r"(?<!think )\bi(?:'m| am|'ve| have| can| could| see| saw| feel|"
          r" know| get| got| need| was)\b|\byou(?:'re| are)\b(?! (?:in|on|working))"),
@@ -193,15 +193,16 @@ AGAINST = (
 """That it speaks of one occasion."""
 
 _OF_ONE_TASK = re.compile(
-    r"\b(?:we|you|i|let'?s)(?:'ll)? (?:\w+ly |also |now |still |just |then |first )*"
-    r"(?:(?:need|have|want|ought) to|should|must|could|can)"
-    r"(?: also| now| just| only| then| \w+ly)* "
+    r"(?<!if )(?<!when )(?<!before )\b(?:we|you|i|let'?s)(?:'ll)? "
+    r"(?:\w+ly |also |now |still |just |then |first )*(?:(?:need|have|want|ought) to|"
+    r"should|must|could|can)(?: also| now| just| only| then| \w+ly)* "
     rf"(?!(?:{_PRACTICE}|not|never|always|only|rename|avoid|prefer|stick|find)\b)[a-z]+",
     re.IGNORECASE,
 )
 """What somebody is about to do: "we should look into it". Rules name what is done each time."""
 _EACH_TIME = re.compile(
-    r"\b(?:always|never|ever|every|each|whenever|from now on|going forward|only)\b|\Aif there",
+    r"\b(?:always|never|ever|(?:every|each) time|whenever|from now on|going forward|only)\b|"
+    r"\Aif there",
     re.IGNORECASE,
 )
 _STANDING_ORDER = re.compile(
@@ -226,7 +227,7 @@ _QUESTION = re.compile(
     r"i was wondering|i'm wondering|i wonder|i'm not sure|not sure|tell me|explain)\b|.*(?:\?|\b(?:"
     r"can|could|would|will|do|are|is|have|should|wouldn't|isn't|shouldn't|doesn't) "
     r"(?:you|we|i|there|it|any|they)\b|\b(?:wouldn't|isn't|doesn't) that\b|"
-    r"\b(?:how|why|where|which) (?:is|are|do|does|did|should|can|could|would|not)\b|"
+    r"\bwhat (?:is|are|does|do|did|happens)\b|\b(?:how|why|where|which) (?:is|are|do|does|did|should|can|could|would|not)\b|"
     r"[ ,](?:right|no|correct|yes)\W*\Z)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -339,7 +340,9 @@ class Statement:
         return any(cue not in _DESCRIBES for cue in self.cues)
 
 
-_DESCRIBES = frozenset({"thing", "person", "is so", "lies", "value", "prefer", "plural"})
+_DESCRIBES = frozenset(
+    {"thing", "person", "is so", "lies", "value", "prefer", "plural", "habit", "has"}
+)
 
 
 def clauses(text: str) -> list[str]:
