@@ -634,28 +634,7 @@ def _quote_lines(text: str) -> Iterator[str]:
 def _details(memory: MemoryRecord) -> Iterator[str]:
     match memory.detail:
         case Episode() as episode:
-            if memory.ending is not Ending.UNKNOWN:
-                yield f"Outcome: {memory.ending}"
-            if episode.artifacts:
-                yield f"Changed: {', '.join(episode.artifacts)}"
-            for trouble in episode.troubles:
-                end = (
-                    f"; resolved by {'; '.join(trouble.resolved)}"
-                    if trouble.is_resolved
-                    else "; not resolved"
-                )
-                yield (
-                    f"Trouble: {trouble.tool} {trouble.target}: {trouble.kind}: {trouble.said}{end}"
-                )
-            if episode.actions:
-                yield "Actions:"
-                yield from (
-                    (
-                        f"{action.at:.0f}s {action.tool} "
-                        f"{action.target}{' (failed)' if action.failed else ''}"
-                    )
-                    for action in episode.actions[:_ACTIONS]
-                )
+            yield from _episode_details(memory, episode)
         case Procedure() as procedure:
             steps = [step for step in procedure.steps if step not in memory.text]
             yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
@@ -674,6 +653,33 @@ def _details(memory: MemoryRecord) -> Iterator[str]:
                 "Blocked by": "; ".join(point.blockers),
             }
             yield from (f"{name}: {words}" for name, words in left.items() if words)
+
+
+def _episode_details(memory: MemoryRecord, episode: Episode) -> Iterator[str]:
+    if memory.ending is not Ending.UNKNOWN:
+        yield f"Outcome: {memory.ending}"
+    if episode.answer and episode.answer not in memory.text:
+        yield f"Answer: {episode.answer}"
+    if episode.constraints:
+        yield f"Heeding: {'; '.join(episode.constraints)}"
+    if episode.artifacts:
+        yield f"Changed: {', '.join(episode.artifacts)}"
+    for trouble in episode.troubles:
+        end = (
+            f"; resolved by {'; '.join(trouble.resolved)}"
+            if trouble.is_resolved
+            else "; not resolved"
+        )
+        yield (f"Trouble: {trouble.tool} {trouble.target}: {trouble.kind}: {trouble.said}{end}")
+    if episode.actions:
+        yield "Actions:"
+        yield from (
+            (
+                f"{action.at:.0f}s {action.tool} "
+                f"{action.target}{' (failed)' if action.failed else ''}"
+            )
+            for action in episode.actions[:_ACTIONS]
+        )
 
 
 def _render_link(memory: MemoryRecord, link: MemoryLink, store: Store) -> str:

@@ -167,8 +167,9 @@ SCOPE = _cue(
 )  # fmt: skip
 
 AGAINST = (
-    _cue("task", -2.0, rf"(?<!if )(?<!when )\b(?:we|you|i)(?:'ll)? (?:\w+ly |also |now |still |just |then |can )*"
-         rf"(?:(?:need|have|want) to|should|must|could|can)(?: also| now| just)? {_TASK}\b"),
+    _cue("task", -2.0, rf"(?<!if )(?<!when )\b(?:we|you|i)(?:'ll)? (?:\w+ly |also |now |still |"
+         rf"just |then |can )*(?:(?:need|have|want) to|should|must|could|can)"
+         rf"(?: also| now| just)? {_TASK}\b"),
     _cue("watches", -2.0, r"(?<!think )\bi(?:'m| am|'ve| have| can| could| see| saw| feel|"
          r" know| get| got| need| was)\b|\byou(?:'re| are)\b(?! (?:in|on|working))"),
     _cue("lacks", -2.0, r"\bwe (?:also |now |still |just )*need (?:an?|some|more|another|"
@@ -227,9 +228,20 @@ _QUESTION = re.compile(
     r"i was wondering|i'm wondering|i wonder|i'm not sure|not sure|tell me|explain)\b|.*(?:\?|\b(?:"
     r"can|could|would|will|do|are|is|have|should|wouldn't|isn't|shouldn't|doesn't) "
     r"(?:you|we|i|there|it|any|they)\b|\b(?:wouldn't|isn't|doesn't) that\b|"
-    r"\bwhat (?:is|are|does|do|did|happens)\b|\b(?:how|why|where|which) (?:is|are|do|does|did|should|can|could|would|not)\b|"
+    r"\bwhat (?:is|are|does|do|did|happens)\b|"
+    r"\b(?:how|why|where|which) (?:is|are|do|does|did|should|can|could|would|not)\b|"
     r"[ ,](?:right|no|correct|yes)\W*\Z)",
     re.IGNORECASE | re.DOTALL,
+)
+_ASKS = re.compile(
+    rf"{LEAD}(?:what|what's|how|why|when|where|who|which|is|are|was|were|do|does|did|has|have) ",
+    re.IGNORECASE,
+)
+_ABOUT_THE_PAST = re.compile(
+    r"\b(?:what|how|when|where|why|which|who)\b.{0,40}\b(?:did|have|had|were|was) (?:we|you|i)\b|"
+    r"\b(?:did|have) (?:we|you|i) (?:ever|already)\b|\bdo you (?:remember|recall|know)\b|"
+    r"\b(?:left off|last time|where were we)\b",
+    re.IGNORECASE,
 )
 _HYPOTHESIS = re.compile(
     rf"{LEAD}(?:maybe|perhaps|imagine|suppose|supposing|assum\w+|hopefully|what if|in theory|"
@@ -348,6 +360,19 @@ _DESCRIBES = frozenset(
 def clauses(text: str) -> list[str]:
     """The sentences of typed text, also where the next one begins with a small letter."""
     return [part for each in sentences(text) for cut in _SPLIT.split(each) if (part := cut.strip())]
+
+
+def is_question(prompt: str) -> bool:
+    """True if all that a prompt says is a question, with or without a mark."""
+    return all(
+        each.rstrip("\"')").endswith("?") or _ASKS.match(each) is not None
+        for each in clauses(prompt)
+    )
+
+
+def asks_for_the_past(prompt: str) -> bool:
+    """True for a question about earlier work, which only the memory of that work answers."""
+    return _ABOUT_THE_PAST.search(prompt) is not None
 
 
 def is_stated(clause: str) -> bool:
