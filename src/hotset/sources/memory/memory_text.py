@@ -318,7 +318,7 @@ def render_memories(
 
 def conflict_notes(memories: Iterable[MemoryRecord], store: Store) -> dict[str, str]:
     """What an agent is told with a memory that another one contradicts, by id."""
-    notes = {}
+    notes: dict[str, str] = {}
     for memory in memories:
         if not KINDS[memory.kind].settles:
             continue

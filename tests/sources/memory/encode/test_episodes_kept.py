@@ -1,4 +1,4 @@
-"""What an episode keeps: the answer, what was to be heeded, and each error with what resolved it."""
+"""What an episode keeps: the answer, what was to be heeded, and each error with its resolution."""
 
 from __future__ import annotations
 

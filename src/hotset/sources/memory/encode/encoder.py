@@ -171,12 +171,7 @@ def encode_session(material: Material) -> SessionMemories:
     """All memories of a session. Encoding a longer version of it yields the same ones plus the new
     ones."""
     line = material.line
-    formed = own_words(line)
-    others = outside_words(
-        (place, _words_of_others(utterance, own=place in formed))
-        for place, utterance in enumerate(line)
-    )
-    own = frozenset(place for place in formed if not repeats(line[place].text, place, others))
+    own, others = session_words(material)
     memories: dict[MemoryId, MemoryRecord] = {}
     links: list[MemoryLink] = []
     findings: list[WorkFinding] = []
@@ -205,6 +200,19 @@ def encode_session(material: Material) -> SessionMemories:
     if part is not None and (ledger := part.ledger()) is not None:
         memories[ledger.id] = ledger
     return SessionMemories(tuple(memories.values()), tuple(links), tuple(findings))
+
+
+def session_words(material: Material) -> tuple[frozenset[int], OutsideWords]:
+    """The places of prompts that are proven to be a person's own words, and all outside text."""
+    line = material.line
+    formed = own_words(line)
+    others = outside_words(
+        (place, _words_of_others(utterance, own=place in formed))
+        for place, utterance in enumerate(line)
+    )
+    return frozenset(
+        place for place in formed if not repeats(line[place].text, place, others)
+    ), others
 
 
 def ledger_id(session: SessionId) -> MemoryId:
