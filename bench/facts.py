@@ -55,6 +55,24 @@ PLAIN = (
     "Nightly builds run at 02:00 UTC.",
 )
 
+PLAIN_LATER = (
+    "All timestamps are in milliseconds.",
+    "We never deploy on Fridays.",
+    "Customer data stays in the EU.",
+    "The wiki is at https://wiki.example.com.",
+    "Use kebab-case for file names.",
+    "Hannah signs off on every contract.",
+    "Our sprint starts on Wednesday.",
+    "We test on Ubuntu 24.04.",
+    "Passwords must be at least 12 characters long.",
+    "Prefer composition over inheritance.",
+    "The minimum coverage is 85 %.",
+    "Screenshots belong in assets/img.",
+    "No new dependencies without an issue.",
+    "Our customers are mostly hospitals.",
+)
+"""Written after the grammar."""
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -110,8 +128,8 @@ def cases(split: str) -> Figures:
     return Figures(wanted, found, wrong)
 
 
-def plain() -> Figures:
-    return Figures(len(PLAIN), sum(bool(facts_of(each)) for each in PLAIN), 0)
+def plain(statements: Sequence[str]) -> Figures:
+    return Figures(len(statements), sum(bool(facts_of(each)) for each in statements), 0)
 
 
 def facts_of(*prompts: str) -> list[MemoryRecord]:
@@ -227,7 +245,9 @@ def main() -> None:
     sets: dict[str, dict[str, dict[str, float]]] = {}
     for split in ("tune", "held out"):
         sets[f"cases, {split}"] = {"hotset": cases(split).row()}
-    sets["plain statements"] = {"hotset": plain().row()}
+    sets["plain, tune"] = {"hotset": plain(PLAIN).row()}
+    sets["plain, held out"] = {"hotset": plain(PLAIN_LATER).row()}
+    every: dict[str, Figures] = {}
     for split, names in (("tune", TUNE), ("held out", HELD_OUT)):
         total: dict[str, Figures] = {}
         for name in names:
@@ -236,8 +256,12 @@ def main() -> None:
                 title = f"recorded, {split}: {name}" + (", author proven" if whose != "all" else "")
                 sets[title] = {"hotset": figures.row()}
         for whose, figures in total.items():
+            every[whose] = every.get(whose, Figures(0, 0, 0)) + figures
             title = f"recorded, {split}" + (", author proven" if whose != "all" else "")
             sets[title] = {"hotset": figures.row()}
+    for whose, figures in every.items():
+        title = "recorded, all" + (", author proven" if whose != "all" else "")
+        sets[title] = {"hotset": figures.row()}
     for split in ("tune", "held out"):
         sets[f"changes, {split}"] = {"hotset": changes(split)}
     tell("facts", sets)

@@ -161,6 +161,10 @@ _CONCLUDES = re.compile(
     re.IGNORECASE,
 )
 """How a sentence begins with which a reply concludes."""
+_CHANGED_EXTRA = 24  # characters around the names of changed files
+_FOLDERS = re.compile(r"(?<= )/(?:[\w.@-]+/)+(?=[\w.@-]+/[\w.@-]+)")
+"""The folders of a whole path but for the last."""
+_OPINION = re.compile(r"(?:i (?!want|need|prefer|'d)|i'm|it |there )", re.IGNORECASE)
 _CONSTRAINS = re.compile(
     r"\b(?:must(?: not|n't)?|don'?t|do not|only|never|without|no more than|at most|at least|"
     r"(?:under|within|below) \d+|unless|make sure|should(?: not|n't)|avoid|except|keep (?!going)|"
@@ -279,8 +283,9 @@ def text_of(work: Work) -> str:
         parts.append(f"Heeding: {_end_sentence(clip_prose('; '.join(work.constraints), 160))}")
     if work.decisions:
         parts.append(f"Decided: {_end_sentence(clip_prose(work.decisions[0], 120))}")
-    parts += [*_trouble_lines(work.mishaps), _actions_text(work.acts)]
-    text = " ".join(part for part in parts if part)
+    parts += _trouble_lines(work.mishaps)
+    text = " ".join(parts)
+    text += _actions_text(work.acts, _LONGEST_TEXT - len(ending) - len(text) - 2)
     return f"{clip_prose(text, _LONGEST_TEXT - len(ending) - 1)} {ending}"
 
 
@@ -291,7 +296,10 @@ def constraints_in(prompts: Sequence[str], goal: str) -> tuple[str, ...]:
         clip_prose(clause, _LONGEST_CONSTRAINT)
         for prompt in prompts
         for clause in clauses(without_fences(prompt))
-        if is_stated(clause) and _CONSTRAINS.search(clause) and not is_suspect(clause)
+        if is_stated(clause)
+        and _CONSTRAINS.search(clause)
+        and not _OPINION.match(clause)
+        and not is_suspect(clause)
     )
     return once((each for each in found if each not in goal), _MOST_CONSTRAINTS)
 
@@ -312,13 +320,15 @@ def _own_sentences(text: str, before: int, others: OutsideWords) -> Iterator[str
             or _HEDGES.match(bare)
             or bare.endswith((":", "?"))
             or (_LISTED.match(bare) and not _CONCLUDES.match(bare))
+            or " | " in bare
         ):
             continue
         if not is_order(bare) and not others.says(bare, before, LEAST_SENTENCE):
             yield bare
 
 
-def _actions_text(acts: Sequence[Act]) -> str:
+def _actions_text(acts: Sequence[Act], room: int) -> str:
+    """What was done, behind a space; as many of its parts as the room allows, the first always."""
     edited = changed_files(acts)
     ran = [
         act
@@ -339,8 +349,10 @@ def _actions_text(acts: Sequence[Act]) -> str:
     called = once(act.tool for act in acts if act.doing is ActKind.OTHER)
     parts = []
     if edited:
-        short = ("/".join(path.strip("/").split("/")[-2:]) for path in edited[:_MOST_FILES_NAMED])
-        parts.append(f"changed {', '.join(short)}{_more(len(edited), _MOST_FILES_NAMED)}")
+        short = ["/".join(path.strip("/").split("/")[-2:]) for path in edited[:_MOST_FILES_NAMED]]
+        while len(short) > 1 and len(", ".join(short)) + _CHANGED_EXTRA > room:
+            short.pop()
+        parts.append(f"changed {', '.join(short)}{_more(len(edited), len(short))}")
     if commands:
         parts.append(f"ran {', '.join(commands[:_MOST_COMMANDS_NAMED])}")
     if called:
@@ -349,9 +361,11 @@ def _actions_text(acts: Sequence[Act]) -> str:
         )
     if not parts:
         looked = sum(act.doing is ActKind.READ for act in acts)
-        return f"Looked at {looked} things." if looked else ""
+        return f" Looked at {looked} things." if looked else ""
+    while len(parts) > 1 and len("; ".join(parts)) + 2 > room:
+        parts.pop()
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f" {text[:1].upper()}{text[1:]}."
 
 
 def _trouble_lines(mishaps: Sequence[Mishap]) -> list[str]:
@@ -360,7 +374,8 @@ def _trouble_lines(mishaps: Sequence[Mishap]) -> list[str]:
     for mishap in [each for each in mishaps if each.failed.doing is not ActKind.EDIT][
         :_MOST_TROUBLES_NAMED
     ]:
-        how = f"resolved: {', '.join(mishap.resolved[:2])}" if mishap.resolved else ""
+        steps = [_FOLDERS.sub("", step) for step in mishap.resolved if step.split()[1:]]
+        how = f"resolved: {', '.join(steps[:2])}" if steps else ""
         if mishap.by is None:
             how = "not resolved"
         where = clip_prose(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)
