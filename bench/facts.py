@@ -6,8 +6,8 @@ facts that stand in the store afterwards, in a person's name.
 Sets: `cases` are sentences, one a session. `recorded` are the sessions of four projects in which
 every standing statement that a person typed is labelled; a label is a hash, the words stay in the
 data. `plain` are 14 statements of the commonest kind. `changes` are pairs of statements in two
-sessions. The rules were written with what is called "tune". The mistakes in the recorded sessions and
-the changes that are called "held out" were read once after that, and gave five rules more.
+sessions. The rules were written with what is called "tune". The mistakes in the recorded sessions
+and the changes that are called "held out" were read once after that, and gave five rules more.
 """
 
 from __future__ import annotations
