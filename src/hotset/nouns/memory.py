@@ -159,6 +159,10 @@ class Episode:
     artifacts: tuple[str, ...] = ()
     """Files that were made or changed."""
     decisions: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    """What the user asked to heed, in their words."""
+    answer: str = ""
+    """What the reply said in the end."""
     tokens: int = 0
     """Of the pages that it summarises."""
     quoted: bool = False

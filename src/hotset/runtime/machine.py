@@ -35,7 +35,7 @@ from hotset.runtime.metrics import (
     raised_lately,
 )
 from hotset.runtime.planner import Planner
-from hotset.runtime.summaries import Summariser, ask_about
+from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
 from hotset.sources.history import HistorySource
@@ -132,13 +132,14 @@ class Machine:
         self.memories = ProjectMemories(self.config, opened, index, self.clock)
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
+        proposing = partial(ask_to, chosen=summing, wire=self.wire, dialects=self.dialects)
         memory = MemorySource(
             self.memories,
             chosen,
             patience=patience,
             offers=chosen.enabled and chosen.offer and not self.config.off,
             spawn=self.background.spawn,
-            writer=EpisodeWriter(summing.model, asking) if summing.model else None,
+            writer=EpisodeWriter(summing.model, asking, proposing) if summing.model else None,
             clock=self.clock,
         )
         prefetch = self.config.knobs_for("").prefetch

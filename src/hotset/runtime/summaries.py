@@ -62,9 +62,27 @@ async def ask_about(
 ) -> tuple[str, Usage]:
     """A model's summary of a text about some work, and its usage. Statements without support in the
     text are dropped."""
+    reply = await _reply(INSTRUCTION, source, chosen, wire, dialects)
+    text = check_summary(own_text(reply), source)
+    if not text:
+        raise NotWritten("unfounded")
+    return text, reply.usage
+
+
+async def ask_to(
+    instruction: str, source: str, chosen: Summarising, wire: Wire, dialects: Dialects
+) -> tuple[str, Usage]:
+    """What a model writes for a text by this instruction, unchecked, and its usage."""
+    reply = await _reply(instruction, source, chosen, wire, dialects)
+    return own_text(reply), reply.usage
+
+
+async def _reply(
+    instruction: str, source: str, chosen: Summarising, wire: Wire, dialects: Dialects
+) -> Reply:
     spoken = (each for each in dialects.values() if each.provider == chosen.upstream)
     dialect = next(spoken, DEFAULT)  # every upstream but a provider's own speaks OpenAI's chat
-    call = _call(source, chosen, dialect)
+    call = _call(instruction, source, chosen, dialect)
     try:
         async with asyncio.timeout(chosen.seconds), wire.send(call) as response:
             answer = await decompress_reply(response)
@@ -75,12 +93,11 @@ async def ask_about(
         raise NotWritten("unreachable") from None
     if answer.status >= 400:
         raise NotWritten(f"status {answer.status}")
-    reply = dialect.read(body, streamed=False)
-    return checked_words(reply, source), reply.usage
+    return dialect.read(body, streamed=False)
 
 
-def checked_words(reply: Reply, source: str) -> str:
-    """The part of a reply's text that can be trusted. Raises `NotWritten` if nothing is left."""
+def own_text(reply: Reply) -> str:
+    """The text of a whole reply. Raises `NotWritten` if there is none, or it is a refusal."""
     if not reply.complete:
         raise NotWritten("unreadable")
     if reply.stop in _REFUSALS:
@@ -94,13 +111,10 @@ def checked_words(reply: Reply, source: str) -> str:
     words = b"\n".join(texts).decode("utf-8", "replace").strip()
     if not words:
         raise NotWritten("empty")
-    text = check_summary(words, source)
-    if not text:
-        raise NotWritten("unfounded")
-    return text
+    return words
 
 
-def _call(source: str, chosen: Summarising, dialect: Dialect) -> ClientCall:
+def _call(instruction: str, source: str, chosen: Summarising, dialect: Dialect) -> ClientCall:
     headers: Headers = (
         (b"content-type", b"application/json"),
         (b"accept-encoding", b"identity"),
@@ -109,7 +123,7 @@ def _call(source: str, chosen: Summarising, dialect: Dialect) -> ClientCall:
     body = {
         "model": chosen.model,
         dialect.length_field(chosen.upstream): _REPLY_TOKENS,
-        **dialect.compose(INSTRUCTION, [{"role": "user", "content": source}]),
+        **dialect.compose(instruction, [{"role": "user", "content": source}]),
     }
     headers += dialect.headers(chosen.key)
     return ClientCall(

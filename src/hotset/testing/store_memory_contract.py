@@ -484,6 +484,8 @@ def _of_kind(kind: MemoryKind, session: SessionId | None) -> MemoryRecord:
             files=("a.py",),
             artifacts=("b.py",),
             decisions=("use make",),
+            constraints=("without cmake",),
+            answer="It works with make.",
             tokens=99,
         ),
         MemoryKind.FACT: Fact("build"),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from math import log
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -268,9 +269,10 @@ def render_memories(
     task: Task | None = None,
     how: str = HOW,
     beside: Iterable[RecalledItem] = (),
+    notes: Mapping[str, str] = MappingProxyType({}),
 ) -> RenderedText:
     """Render the best items first, each in the largest form that its layer and the room allow;
-    pitfalls first when debugging.
+    pitfalls first when debugging. `notes` stand behind the items of these ids.
 
     Items without a layer are shown in full. Candidates, merged and forgotten memories are never
     shown. Items `beside` them fill the remaining room; replies of models get a limited share of it
@@ -291,6 +293,8 @@ def render_memories(
     )
     for at, each in enumerate(chosen):
         forms = _forms(each, arrangement, layers.get(each.item.id, Layer.FULL), query)
+        if note := notes.get(each.item.id):
+            forms = ((layer, f"{text} ({note})") for layer, text in forms)
         most = models if _is_models(each.item) else max_tokens
         tokens = renderer.show(each.item, forms, most, is_best=at == 0)
         models -= tokens if _is_models(each.item) else 0
@@ -310,6 +314,22 @@ def render_memories(
     )
     text = renderer.text
     return RenderedText(text, count(text) if text else 0, tuple(names), renderer.shown)
+
+
+def conflict_notes(memories: Iterable[MemoryRecord], store: Store) -> dict[str, str]:
+    """What an agent is told with a memory that another one contradicts, by id."""
+    notes: dict[str, str] = {}
+    for memory in memories:
+        if not KINDS[memory.kind].settles:
+            continue
+        for link in store.memory_links(memory.id):
+            if link.relation is not Relation.CONTRADICTS:
+                continue
+            other = known_memory(store, link.to if link.of == memory.id else link.of)
+            if other is not None and other.standing is Standing.ACTIVE:
+                words = as_data(one_line(other.title, _TITLE))
+                notes[memory.id] = f"contradicts [{other.id}] {words}; ask the user which holds"
+    return notes
 
 
 class _Renderer:
@@ -614,28 +634,7 @@ def _quote_lines(text: str) -> Iterator[str]:
 def _details(memory: MemoryRecord) -> Iterator[str]:
     match memory.detail:
         case Episode() as episode:
-            if memory.ending is not Ending.UNKNOWN:
-                yield f"Outcome: {memory.ending}"
-            if episode.artifacts:
-                yield f"Changed: {', '.join(episode.artifacts)}"
-            for trouble in episode.troubles:
-                end = (
-                    f"; resolved by {'; '.join(trouble.resolved)}"
-                    if trouble.is_resolved
-                    else "; not resolved"
-                )
-                yield (
-                    f"Trouble: {trouble.tool} {trouble.target}: {trouble.kind}: {trouble.said}{end}"
-                )
-            if episode.actions:
-                yield "Actions:"
-                yield from (
-                    (
-                        f"{action.at:.0f}s {action.tool} "
-                        f"{action.target}{' (failed)' if action.failed else ''}"
-                    )
-                    for action in episode.actions[:_ACTIONS]
-                )
+            yield from _episode_details(memory, episode)
         case Procedure() as procedure:
             steps = [step for step in procedure.steps if step not in memory.text]
             yield from (f"{number}. {step}" for number, step in enumerate(steps, 1))
@@ -654,6 +653,33 @@ def _details(memory: MemoryRecord) -> Iterator[str]:
                 "Blocked by": "; ".join(point.blockers),
             }
             yield from (f"{name}: {words}" for name, words in left.items() if words)
+
+
+def _episode_details(memory: MemoryRecord, episode: Episode) -> Iterator[str]:
+    if memory.ending is not Ending.UNKNOWN:
+        yield f"Outcome: {memory.ending}"
+    if episode.answer and episode.answer not in memory.text:
+        yield f"Answer: {episode.answer}"
+    if episode.constraints:
+        yield f"Heeding: {'; '.join(episode.constraints)}"
+    if episode.artifacts:
+        yield f"Changed: {', '.join(episode.artifacts)}"
+    for trouble in episode.troubles:
+        end = (
+            f"; resolved by {'; '.join(trouble.resolved)}"
+            if trouble.is_resolved
+            else "; not resolved"
+        )
+        yield (f"Trouble: {trouble.tool} {trouble.target}: {trouble.kind}: {trouble.said}{end}")
+    if episode.actions:
+        yield "Actions:"
+        yield from (
+            (
+                f"{action.at:.0f}s {action.tool} "
+                f"{action.target}{' (failed)' if action.failed else ''}"
+            )
+            for action in episode.actions[:_ACTIONS]
+        )
 
 
 def _render_link(memory: MemoryRecord, link: MemoryLink, store: Store) -> str:

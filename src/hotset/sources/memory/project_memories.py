@@ -90,6 +90,7 @@ from hotset.sources.memory.layers import (
 )
 from hotset.sources.memory.memory_text import (
     TermRarity,
+    conflict_notes,
     explain_memory,
     layer_of,
     render_memories,
@@ -106,6 +107,7 @@ from hotset.sources.memory.source import (
 )
 from hotset.sources.memory.time_parser import content_words
 from hotset.store.port import Store, Where
+from hotset.text.characters import squeeze
 
 if TYPE_CHECKING:
     from hotset.sources.memory.consolidation import ConsolidationReport, RollbackPlan
@@ -1209,6 +1211,7 @@ class ProjectMemories:
             task=task,
             how=how,
             beside=beside,
+            notes=conflict_notes(_memories(items), store),
         )
 
     def _log_loads(
@@ -1287,6 +1290,39 @@ class ProjectMemories:
             self.settle_up(session, "session")
         self.pending.done(session, last_page)
 
+    def sessions_of(self, ids: Sequence[MemoryId]) -> Sequence[SessionId | None]:
+        """The session that each memory was made from."""
+        store = self._open()
+        found = (memory_writer.known_memory(store, id) for id in ids)
+        return [memory.source.session if memory is not None else None for memory in found]
+
+    def proposal_request(self, session: SessionId) -> tuple[str, str]:
+        """The instruction and the text by which a model proposes memories of a session."""
+        from hotset.sources.memory.encode.proposals import (  # noqa: PLC0415 - only with a model
+            INSTRUCTION,
+            proposal_source,
+        )
+        from hotset.sources.memory.encode.session import read_session  # noqa: PLC0415
+
+        return INSTRUCTION, proposal_source(read_session(self._open(), session, self._clock()))
+
+    def keep_proposals(self, session: SessionId, reply: str, model: str) -> int:
+        """Keep what a model proposes from a session, as far as the session proves it; the rest
+        waits for a person. Returns how many were kept."""
+        from hotset.sources.memory.encode.proposals import proposed_memories  # noqa: PLC0415
+        from hotset.sources.memory.encode.session import read_session  # noqa: PLC0415
+
+        store = self._open()
+        material = read_session(store, session, self._clock())
+        similar = partial(memory_writer.near, store, self._index())
+        made = [
+            each
+            for each in proposed_memories(reply, material, model)
+            if not any(_has_words_of(known, each) for known in similar(each))
+        ]
+        kept = memory_writer.keep_memories(store, made, (), self._clock(), similar)
+        return len(kept.versions)
+
 
 def _keep_handoff(store: Store, made: MemoryRecord, now: float) -> None:
     """Store that work was handed on, as an event of the session that did it: without its words,
@@ -1301,6 +1337,10 @@ def _keep_handoff(store: Store, made: MemoryRecord, now: float) -> None:
         "agent": made.source.agent,
     }
     store.keep(Event("Handoff", now, session, turn, detail)).result(memory_writer.KEEP_SECONDS)
+
+
+def _has_words_of(one: MemoryRecord, other: MemoryRecord) -> bool:
+    return squeeze(one.text.rstrip(".").encode()) == squeeze(other.text.rstrip(".").encode())
 
 
 def _parse_enum(among: type[_Named], name: str, what: str) -> _Named:

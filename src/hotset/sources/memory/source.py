@@ -79,6 +79,9 @@ _RESUMES = re.compile(
 Ask = Callable[[str], Awaitable[tuple[str, Usage]]]
 """Sums up a text. Raises a `HotsetError` where nothing came of it."""
 
+Propose = Callable[[str, str], Awaitable[tuple[str, Usage]]]
+"""What a model writes by an instruction for a text. Raises a `HotsetError`, too."""
+
 _PAGE_CHARACTERS = 1500  # characters of each page that the model reads
 _MOST_PAGES = 12
 
@@ -200,10 +203,11 @@ def _spawn_task(work: Coroutine[Any, Any, None], name: str, /) -> asyncio.Task[N
 
 @dataclass(frozen=True, slots=True)
 class EpisodeWriter:
-    """Finds better words for episodes than rules do."""
+    """Finds better words for episodes than rules do, and facts and procedures that rules miss."""
 
     model: str
     ask: Ask
+    propose: Propose | None = None
 
 
 class MemorySource(Source):
@@ -378,6 +382,24 @@ class MemorySource(Source):
         while self._writer is not None and self._memories.by_rules and not self._closed:
             id = self._memories.by_rules.popleft()
             await reword(id, self._memories.store(), self._writer, self._clock())
+            await self._propose(id)
+
+    async def _propose(self, episode: MemoryId) -> None:
+        """A small model proposes facts and procedures from the session of an episode, once for
+        all of its episodes; what comes of it follows the rules of trust."""
+        if self._writer is None or self._writer.propose is None:
+            return
+        try:
+            ids = (episode, *self._memories.by_rules)
+            session, *others = await asyncio.to_thread(self._memories.sessions_of, ids)
+            if session is None or session in others:  # the last of its episodes asks
+                return
+            text = await asyncio.to_thread(self._memories.proposal_request, session)
+            reply, _ = await self._writer.propose(*text)
+            model = self._writer.model
+            await asyncio.to_thread(self._memories.keep_proposals, session, reply, model)
+        except HotsetError:
+            return  # what the rules found remains
 
     def _is_consolidation_due(self) -> bool:
         hours = self._chosen.consolidate_hours

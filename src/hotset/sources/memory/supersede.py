@@ -20,6 +20,7 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.page import SessionId
+from hotset.sources.memory.changes import OPPOSITES, replaces
 from hotset.sources.memory.encode.encoder import ledger_id
 from hotset.sources.memory.kinds import KINDS, RULES, is_same
 from hotset.sources.memory.memory_writer import (
@@ -53,12 +54,6 @@ _NUMERALS = (
     "nine ten eleven twelve"
 )  # "one" is mostly no number but a pronoun
 _SPELLED = {word: str(number) for number, word in enumerate(_NUMERALS.split())}
-_PAIRS = """
-on/off enable/disable enabled/disabled always/never before/after up/down tabs/spaces newest/oldest latest/earliest first/last
-ascending/descending asc/desc min/max minimum/maximum more/less most/least higher/lower highest/lowest left/right true/false
-required/optional include/exclude allow/deny allow/forbid sync/async public/private merge/rebase lower/upper binary/decimal
-light/dark add/remove keep/drop accept/reject strict/lenient newer/older start/stop open/closed local/remote
-"""  # noqa: E501
 _BEFORE = r"(?:the|our|my)\ (?:\w+\ )?(?:old|previous|earlier|former|original)"
 _AMENDS = re.compile(
     rf"""\b(?:amend(?:s|ed|ing|ment)?|supersed(?:e|es|ed|ing)|from\ now\ on|going\ forward|revis(?:es|ed|ing|ion)
@@ -173,12 +168,9 @@ def conflict(one: StatementWords, other: StatementWords) -> bool:
         or (not one.names <= other.names and not other.names <= one.names)
         or any(
             (first in mine and second in theirs) or (second in mine and first in theirs)
-            for first, second in _OPPOSITES
+            for first, second in OPPOSITES
         )
     )
-
-
-_OPPOSITES = [tuple(root(word) for word in pair.split("/")) for pair in _PAIRS.split()]
 
 
 DOUBT = 0.6
@@ -256,6 +248,8 @@ def judge(earlier: MemoryRecord, later: MemoryRecord, *, nearest: bool = False) 
             return FactVerdict.SAME
     if speak_of_two_things(earlier.text, later.text) and not other.amends:
         return FactVerdict.UNRELATED
+    if replaces(earlier.text, later.text):
+        return FactVerdict.CHANGED
     subject = subject_of(earlier)
     if subject and subject == subject_of(later):
         return FactVerdict.CHANGED if _another_value(one, other, subject) else FactVerdict.UNRELATED

@@ -70,7 +70,8 @@ class Mishap:
 
 
 def mishaps(acts: Sequence[Act]) -> list[Mishap]:
-    """Failures in order; repeated failures of one action are one."""
+    """Failures in order; one action that fails with the same error again is one failure, with
+    another error it is two."""
     found: list[_OpenFailure] = []
     waiting: list[_OpenFailure] = []
     for number, act in enumerate(acts):
@@ -78,9 +79,8 @@ def mishaps(acts: Sequence[Act]) -> list[Mishap]:
             continue
         if act.failed:
             again = [each for each in waiting if _same(each.mishap.failed, act)]
-            for each in again:
-                each.fail_again(act, number, acts)
-            if not again:
+            known = [each.fail_again(act, number, acts) for each in again]
+            if not any(known):
                 watched = _OpenFailure(Mishap(act), number, number)
                 found.append(watched)
                 waiting.append(watched)
@@ -111,13 +111,21 @@ class _OpenFailure:
     """Number of the last occurrence of the same error."""
     mended: int = -1
     """Number of a check that fixed what it found."""
+    gone: int = -1
+    """Number of the first failure with another error: what was done before it resolved this one."""
 
-    def fail_again(self, act: Act, number: int, acts: Sequence[Act]) -> None:
+    def fail_again(self, act: Act, number: int, acts: Sequence[Act]) -> bool:
+        """True if the action failed with the same error."""
         self.mended, self.mishap = -1, replace(self.mishap, lately=act)
         first = self.mishap.failed.verdict
         if error_key(act.verdict.kind, act.verdict.message) == error_key(first.kind, first.message):
             tries = self.mishap.tries + bool(_between(acts[self.last + 1 : number]))
             self.last, self.mishap = number, replace(self.mishap, tries=tries)
+            self.gone = -1
+            return True
+        if self.gone < 0:
+            self.gone = number
+        return False
 
     def try_to_settle(self, act: Act, number: int, acts: Sequence[Act]) -> bool:
         """True if this successful action resolved it."""
@@ -132,6 +140,7 @@ class _OpenFailure:
         return True
 
     def settle(self, by: Act, end: int, acts: Sequence[Act], *, instead: bool = False) -> None:
+        end = self.gone if self.gone >= 0 else end
         between, final = (_between(acts[begin + 1 : end]) for begin in (self.number, self.last))
         self.mishap = replace(self.mishap, by=by, instead=instead, between=between, final=final)
 

@@ -550,7 +550,10 @@ def work_lines(work: WorkSummary) -> list[str]:
 
 def _run_lines(work: WorkSummary) -> list[str]:
     """Calls with a known outcome: those that failed first, each with what made it work."""
-    after = {error.command: error.resolved for error in work.errors if error.is_resolved}
+    after: dict[str, tuple[str, ...]] = {}
+    for error in work.errors:
+        if error.is_resolved:
+            after[error.command] = once((*after.get(error.command, ()), *error.resolved))
     worst = sorted(work.done, key=lambda run: not any(run.failed))[:_RUNS]
     return [
         f"Ran {clip(run.command, _COMMAND_ROOM)}: {_course(run, after.get(run.command, ()))}"

@@ -155,7 +155,7 @@ def test_a_check_that_fails_after_the_last_change_leaves_it_unfinished():
 def test_a_session_without_any_sign_has_an_unknown_ending():
     (episode,) = (
         Told()
-        .user("How do invoices get their numbers?")
+        .user("Explain how invoices get their numbers.")
         .says("They are counted per year.")
         .memories(MemoryKind.EPISODE)
     )

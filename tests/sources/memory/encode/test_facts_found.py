@@ -40,6 +40,14 @@ def subjects(*prompts: str) -> list[str]:
         "Our policy is that invoices are kept for ten years.",
         "By the way, I've been taking guitar lessons for six weeks.",
         "I usually go to the gym on Mondays and Fridays.",
+        "We're on Ruby 3.3.",
+        "Nightly builds run at 02:00 UTC.",
+        "I'd rather have small pull requests.",
+        "Dont edit the lock file by hand.",
+        "Use ruff instead of black.",
+        "If you need to look at the schema, refer to the wiki.",
+        "The wiki has nothing to do with the handbook.",
+        "The proxy is at https://proxy.example.com, can you note that.",
     ],
 )
 def test_what_is_meant_to_last_is_kept_in_the_users_words(said):
@@ -65,10 +73,37 @@ def test_what_is_meant_to_last_is_kept_in_the_users_words(said):
         "```\nAlways use tabs here.\n```",
         "Could you always show the total in the header?",
         "Thanks, this was really helpful, I never knew that!",
+        "we only have two tests, are any of them slow",
+        "so we always write to disk, right",
+        "We should look into the scheduler.",
+        "We need to come up with a plan for every team.",
+        "Our parser needs better messages.",
+        "The import is also somehow failing.",
+        "This branch should be based on main.",
+        "Seems like the cache is no longer valid.",
+        "The label should be that.",
+        "All I see is the header.",
+        "I can always see the total in the footer.",
+        "Whether all services should log is another matter.",
     ],
 )
 def test_what_is_asked_pasted_or_points_elsewhere_is_no_fact(said):
     assert facts(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "Remove the old exporter since it's no longer used.",
+            "The old exporter is no longer used",
+        ),
+        ("can you delete legacy_sync, it's deprecated", "Legacy_sync is deprecated"),
+        ("Clean up the forms because we only support Chrome.", "We only support Chrome."),
+    ],
+)
+def test_the_reason_of_an_order_is_kept_without_the_order(said, kept):
+    assert [fact.text for fact in facts(said)] == [kept]
 
 
 def test_of_a_pasted_document_only_what_stands_before_it_is_the_users_word():

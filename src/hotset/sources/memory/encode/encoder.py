@@ -31,6 +31,7 @@ from hotset.sources.memory.encode.facts import FactMatch, agreed_in, facts_in, s
 from hotset.sources.memory.encode.outcome import (
     Work,
     WorkEnd,
+    constraints_in,
     goal_of,
     left_by,
     own_reply,
@@ -56,8 +57,10 @@ from hotset.sources.memory.encode.speakers import (
     outside_words,
     repeats,
 )
+from hotset.sources.memory.encode.statements import asks_for_the_past, is_question
 from hotset.sources.memory.kinds import ADVICE_KINDS, RULES, memory_id
 from hotset.sources.memory.tasks import detect_task
+from hotset.sources.memory.time_parser import time_question
 from hotset.text.characters import squeeze
 from hotset.text.clip import clip_prose
 from hotset.text.sentences import sentences
@@ -134,6 +137,7 @@ def _detail(kind: MemoryKind, text: str, title: str) -> Detail:
     return made.get(DETAILS[kind])
 
 
+_ONE_LINE = 200  # characters of a reply that is gone with its question
 _MOST_ACTIONS = 40
 _MOST_TROUBLES = 12
 _MOST_FILES = 20
@@ -167,12 +171,7 @@ def encode_session(material: Material) -> SessionMemories:
     """All memories of a session. Encoding a longer version of it yields the same ones plus the new
     ones."""
     line = material.line
-    formed = own_words(line)
-    others = outside_words(
-        (place, _words_of_others(utterance, own=place in formed))
-        for place, utterance in enumerate(line)
-    )
-    own = frozenset(place for place in formed if not repeats(line[place].text, place, others))
+    own, others = session_words(material)
     memories: dict[MemoryId, MemoryRecord] = {}
     links: list[MemoryLink] = []
     findings: list[WorkFinding] = []
@@ -201,6 +200,19 @@ def encode_session(material: Material) -> SessionMemories:
     if part is not None and (ledger := part.ledger()) is not None:
         memories[ledger.id] = ledger
     return SessionMemories(tuple(memories.values()), tuple(links), tuple(findings))
+
+
+def session_words(material: Material) -> tuple[frozenset[int], OutsideWords]:
+    """The places of prompts that are proven to be a person's own words, and all outside text."""
+    line = material.line
+    formed = own_words(line)
+    others = outside_words(
+        (place, _words_of_others(utterance, own=place in formed))
+        for place, utterance in enumerate(line)
+    )
+    return frozenset(
+        place for place in formed if not repeats(line[place].text, place, others)
+    ), others
 
 
 def ledger_id(session: SessionId) -> MemoryId:
@@ -234,9 +246,13 @@ class _Part:
             return None
         outcome, acted = self._outcome, self._acts
         files = once(path for act in done for path in act.files)
-        decisions = self._decisions()
+        decisions, answer = self._decisions(), self._last_words()
+        if not done and self._is_passing_question(decisions):
+            return None
+        typed = [each.text for each in self._span.prompts if each.person and not each.handed]
+        constraints = constraints_in(typed, goal)
         phase = phase_of(acted)
-        text = text_of(Work(goal, done, self._mishaps, outcome, self._last_words(), decisions))
+        text = text_of(Work(goal, done, self._mishaps, outcome, answer, decisions, constraints))
         detail = Episode(
             goal=goal,
             phase=phase,
@@ -249,6 +265,8 @@ class _Part:
             files=files[:_MOST_FILES],
             artifacts=changed_files(done)[:_MOST_FILES],
             decisions=decisions,
+            constraints=constraints,
+            answer=answer,
             tokens=sum(utterance.page.size for utterance in self._line) // _CHARS_PER_TOKEN,
             quoted=not self._span.goal.person,
         )
@@ -276,6 +294,18 @@ class _Part:
             trust=Trust.OUTCOME if outcome.ending is Ending.SUCCESS else Trust.AGENT,
             tokens=count(text),
             time=self._material.now,
+        )
+
+    def _is_passing_question(self, decisions: Sequence[str]) -> bool:
+        """True if nothing but a question was asked, and the reply is a line or tells the past: a
+        memory of it would be found in place of what answers it."""
+        asked = [prompt.text for prompt in self._span.prompts]
+        if decisions or self._facts or not all(map(is_question, asked)):
+            return False
+        replies = [each.text for each in self._line if each.page.kind is Kind.RESPONSE]
+        return sum(map(len, replies)) <= _ONE_LINE * len(replies) or any(
+            asks_for_the_past(each) or time_question(each, self._material.now) is not None
+            for each in asked
         )
 
     def findings(self, lessons: Sequence[MemoryRecord]) -> Iterator[WorkFinding]:

@@ -55,7 +55,7 @@ _NO_SUBJECTS = word_set("""
         always never remember prefer decided agreed settled stick switch call name keep support
         target drop adopt mind note forget usually typically hate dislike standardize standardise
         should must rule live work study allergic favorite favourite ahead with choose future
-        forward general
+        forward general now longer currently instead moved switched
         """)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hotset.nouns.memory import Checkpoint, Ending
@@ -20,8 +20,10 @@ from hotset.sources.memory.encode.speakers import (
     OutsideWords,
     is_dangerous,
     is_order,
+    is_suspect,
     quote,
 )
+from hotset.sources.memory.encode.statements import clauses, is_stated
 from hotset.text.clip import clip_prose, first_words
 from hotset.text.sentences import sentences, without_fences
 from hotset.text.terms import topic_words
@@ -147,13 +149,33 @@ def _from_words(text: str) -> list[str]:
 LONGEST_GOAL = 200
 _TITLE_WORDS = 10
 _LONGEST_TITLE = 90
-_LONGEST_TEXT = 560  # characters: about 150 tokens, of which paths take many
-_LONGEST_REPLY = 160
+_LONGEST_TEXT = 620  # characters: about 160 tokens, of which paths take many
+_LONGEST_REPLY = 220
+_LONGEST_ANSWER = 320
+_LONGEST_CONSTRAINT = 120
+_MOST_CONSTRAINTS = 4
+_CONCLUDES = re.compile(
+    r"(?:so|in short|in summary|overall|recommendation|conclusion|decision|bottom line|therefore)"
+    r"\b[,:]|(?:i(?:'d| would)|let's|we(?:'ll| will| should)) (?:go with|use|pick|choose|recommend|"
+    r"keep)\b|the (?:fix|cause|reason|answer|root cause|culprit) (?:is|was)\b",
+    re.IGNORECASE,
+)
+"""How a sentence begins with which a reply concludes."""
+_CHANGED_EXTRA = 24  # characters around the names of changed files
+_FOLDERS = re.compile(r"(?<= )/(?:[\w.@-]+/)+(?=[\w.@-]+/[\w.@-]+)")
+"""The folders of a whole path but for the last."""
+_OPINION = re.compile(r"(?:i (?!want|need|prefer|'d)|i'm|it |there )", re.IGNORECASE)
+_CONSTRAINS = re.compile(
+    r"\b(?:must(?: not|n't)?|don'?t|do not|only|never|without|no more than|at most|at least|"
+    r"(?:under|within|below) \d+|unless|make sure|should(?: not|n't)|avoid|except|keep (?!going)|"
+    r"has to|have to stay|needs to stay|stay)\b",
+    re.IGNORECASE,
+)
 _LONGEST_COMMAND = 80  # characters; longer ones are scripts
 _CHORE = re.compile(
     r"(?:rm|echo|printf|mkdir|touch|mv|cp|chmod|git (?:add|config|stash|checkout))\b"
 )
-_MOST_FILES_NAMED, _MOST_COMMANDS_NAMED, _MOST_TROUBLES_NAMED = 4, 2, 2
+_MOST_FILES_NAMED, _MOST_COMMANDS_NAMED, _MOST_TROUBLES_NAMED = 4, 2, 3
 _POLITE = re.compile(
     r"(?:(?:hi|hello|hey|ok(?:ay)?|alright|great|thanks?|thank "
     r"you|please|so|now|well|yes|also|and|bonjour)(?: there)?[,.!]*\s+)*"
@@ -204,8 +226,9 @@ class Work:
     mishaps: Sequence[Mishap]
     outcome: WorkOutcome
     reply: str
-    """The key sentence of the model's last reply, if it is the model's own."""
+    """What the model's last reply said, if it is the model's own."""
     decisions: Sequence[str]
+    constraints: Sequence[str] = ()
 
 
 def goal_of(prompt: str) -> str:
@@ -252,40 +275,60 @@ def title_of_work(acts: Sequence[Act]) -> str:
 
 def text_of(work: Work) -> str:
     """What was asked, done and achieved, in a few sentences."""
-    parts = [
-        f"Asked: {_end_sentence(work.goal)}",
-        _actions_text(work.acts),
-        *_trouble_lines(work.mishaps),
-    ]
-    if work.decisions:
-        parts.append(f"Decided: {clip_prose(work.decisions[0], 120)}")
     ending = f"{_ENDED[work.outcome.ending]} ({work.outcome.why})."
-    room = _LONGEST_TEXT - sum(len(part) + 1 for part in parts if part) - len(ending)
-    if work.reply and room > 40:  # less says nothing
-        parts.append(
-            f"The agent: {_end_sentence(clip_prose(work.reply, min(room - 13, _LONGEST_REPLY)))}"
-        )
-    text = " ".join(part for part in parts if part)
+    if work.reply:
+        ending = f"The agent: {_end_sentence(clip_prose(work.reply, _LONGEST_REPLY))} {ending}"
+    parts = [f"Asked: {_end_sentence(work.goal)}"]
+    if work.constraints:
+        parts.append(f"Heeding: {_end_sentence(clip_prose('; '.join(work.constraints), 160))}")
+    if work.decisions:
+        parts.append(f"Decided: {_end_sentence(clip_prose(work.decisions[0], 120))}")
+    parts += _trouble_lines(work.mishaps)
+    text = " ".join(parts)
+    text += _actions_text(work.acts, _LONGEST_TEXT - len(ending) - len(text) - 2)
     return f"{clip_prose(text, _LONGEST_TEXT - len(ending) - 1)} {ending}"
 
 
+def constraints_in(prompts: Sequence[str], goal: str) -> tuple[str, ...]:
+    """What the user asked to heed: statements that limit how the goal is reached, without those
+    that the goal has."""
+    found = (
+        clip_prose(clause, _LONGEST_CONSTRAINT)
+        for prompt in prompts
+        for clause in clauses(without_fences(prompt))
+        if is_stated(clause)
+        and _CONSTRAINS.search(clause)
+        and not _OPINION.match(clause)
+        and not is_suspect(clause)
+    )
+    return once((each for each in found if each not in goal), _MOST_CONSTRAINTS)
+
+
 def own_reply(text: str, before: int, others: OutsideWords) -> str:
-    """The first sentence of a reply that has substance, is no order and repeats no outside text."""
+    """What a reply says in the end: its first sentence with substance, and the one that concludes.
+    Neither is an order or repeats outside text."""
+    told = list(_own_sentences(text, before, others))
+    concluded = [each for each in told[1:] if _CONCLUDES.match(each)]
+    return clip_prose(" ".join((*told[:1], *concluded[-1:])), _LONGEST_ANSWER)
+
+
+def _own_sentences(text: str, before: int, others: OutsideWords) -> Iterator[str]:
     for sentence in sentences(without_fences(text)):
         bare = _plain(sentence)
         if (
             len(bare.split()) < _FEWEST_WORDS
             or _HEDGES.match(bare)
             or bare.endswith((":", "?"))
-            or _LISTED.match(bare)
+            or (_LISTED.match(bare) and not _CONCLUDES.match(bare))
+            or " | " in bare
         ):
             continue
         if not is_order(bare) and not others.says(bare, before, LEAST_SENTENCE):
-            return bare
-    return ""
+            yield bare
 
 
-def _actions_text(acts: Sequence[Act]) -> str:
+def _actions_text(acts: Sequence[Act], room: int) -> str:
+    """What was done, behind a space; as many of its parts as the room allows, the first always."""
     edited = changed_files(acts)
     ran = [
         act
@@ -306,8 +349,10 @@ def _actions_text(acts: Sequence[Act]) -> str:
     called = once(act.tool for act in acts if act.doing is ActKind.OTHER)
     parts = []
     if edited:
-        short = ("/".join(path.strip("/").split("/")[-2:]) for path in edited[:_MOST_FILES_NAMED])
-        parts.append(f"changed {', '.join(short)}{_more(len(edited), _MOST_FILES_NAMED)}")
+        short = ["/".join(path.strip("/").split("/")[-2:]) for path in edited[:_MOST_FILES_NAMED]]
+        while len(short) > 1 and len(", ".join(short)) + _CHANGED_EXTRA > room:
+            short.pop()
+        parts.append(f"changed {', '.join(short)}{_more(len(edited), len(short))}")
     if commands:
         parts.append(f"ran {', '.join(commands[:_MOST_COMMANDS_NAMED])}")
     if called:
@@ -316,9 +361,11 @@ def _actions_text(acts: Sequence[Act]) -> str:
         )
     if not parts:
         looked = sum(act.doing is ActKind.READ for act in acts)
-        return f"Looked at {looked} things." if looked else ""
+        return f" Looked at {looked} things." if looked else ""
+    while len(parts) > 1 and len("; ".join(parts)) + 2 > room:
+        parts.pop()
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f" {text[:1].upper()}{text[1:]}."
 
 
 def _trouble_lines(mishaps: Sequence[Mishap]) -> list[str]:
@@ -327,7 +374,8 @@ def _trouble_lines(mishaps: Sequence[Mishap]) -> list[str]:
     for mishap in [each for each in mishaps if each.failed.doing is not ActKind.EDIT][
         :_MOST_TROUBLES_NAMED
     ]:
-        how = f"resolved: {', '.join(mishap.resolved[:2])}" if mishap.resolved else ""
+        steps = [_FOLDERS.sub("", step) for step in mishap.resolved if step.split()[1:]]
+        how = f"resolved: {', '.join(steps[:2])}" if steps else ""
         if mishap.by is None:
             how = "not resolved"
         where = clip_prose(first_words(mishap.failed.target, 8), _LONGEST_COMMAND)

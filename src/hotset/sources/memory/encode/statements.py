@@ -21,7 +21,8 @@ _OPENERS = (
     r"ok(?:ay)?|alright|also|and|but|so|now|actually|no|yes|yeah|right|exactly|agreed|please|"
     r"btw|by "
     r"the way|oh|fyi|well|great|thanks|thank you|i think|i guess|i thou?gh?t|i believe|basically|"
-    r"hm+|ah+|omfg|anyway|again|then|just so you know|for the record|for example|that means"
+    r"hm+|a+h+|u+m+|uh|omfg|dude|jesus|iirc|iiuc|afaik|imo|tbh|anyway|again|then|just so you know|"
+    r"for the record|for example|that means"
 )
 _LABELS = (
     r"remember|one more thing|important|note|rule|update|correction|reminder|convention|decision|"
@@ -41,7 +42,7 @@ _PRACTICE = (
     r"|build|release|publish|log|track|measure|format|lint|pin|follow|target|rely|work|speak|meet"
     r"|plan|quote|charge|sell|send|sign|allow|require|expect|treat|cache|round|count|index|tag|"
     r"version|document|mock|squash|rebase|push|commit|import|export|serve|need|adopt|align|own|"
-    r"standardi[sz]e|have dropped|are (?:on|using|based)|'re on)"
+    r"standardi[sz]e|have dropped|are (?:on|using|based))"
 )
 _TASK = (
     r"(?:fix|add|update|look|highlight|spawn|implement|check|improve|adjust|port|finish|continue|"
@@ -49,13 +50,19 @@ _TASK = (
     r"mention|refactor|clean|remove|delete|tackle|redo|revert|retry|solve|have a|prepare|talk)"
 )
 _STATE = (
-    r"(?:failing|broken|wrong|missing|ready|done(?! by| in| on| with)|ok(?:ay)?|good|great|fine|"
-    r"nice|bad|weird|odd|"
+    r"(?:going (?!to )|failing|broken|wrong|missing|ready|done(?! by| in| on| with)|ok(?:ay)?|good|"
+    r"great|fine|nice|bad|weird|odd|"
     r"slow|fast|unclear|confusing|blank|empty|red|green|running|working|stuck|down|up|back|gone|"
     r"finished|merged|true|false|too|very|really|still|not (?:working|used|there|shown)|being|"
-    r"getting|going|about|similar|a (?:bit|little|lot|mess|problem|bug)|an? (?:issue|error)|"
+    r"getting|about|similar|a (?:bit|little|lot|mess|problem|bug)|an? (?:issue|error)|"
     r"why|how|what|where|because|interesting|hard|difficult|unlikely|likely|looking|worse|better)"
 )
+_ACTS = (
+    r"(?:live|go|run|belong|stay|start|end|close|open|count|get|own|sign|target|accept|require|"
+    r"work|see|hand|cover|mean|win|override|expect|contain|change|speak|listen|happen)"
+)
+_DOES = rf"(?:{_ACTS}s|(?<=s ){_ACTS}|(?<=people ){_ACTS})"
+"""A verb of a thing: "the server runs", "tests run", but not "the work on tests"."""
 _DAY = (
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|weekends?|january|february|march|"
     r"april|may \d|june|july|august|september|october|november|december|nightly|daily|weekly|"
@@ -93,20 +100,20 @@ WHO = (
          r"charge)|is (?:the|our) (?:[\w-]+ )*(?:lead|owner|contact|manager|maintainer|"
          r"captain))\b"),
     _cue("thing", 0.5, rf"(?!(?:{_PRONOUN}|you|i|i'm|i've|if|when)\b)(?:[\w'`@./<>-]+[ ,]+){{1,9}}?"
-         r"(?:is|are|am|must|should|shall|needs?|can|may|will|has to|have to|lives?|goes|go|runs?|"
-         r"belongs?|stays?|starts?|ends?|closes?|opens?|counts?|gets?|owns?|signs?|"
-         r"targets?|accepts?|returns?|uses?|requires?|works?|sees?|hand|covers?|means?|wins?|"
-         r"applies|apply|overrides?|expects?|contains?|always|never|no longer|only)\b"),
+         rf"(?:is|are|am|must|should|shall|needs?|can|may|will|has to|have to|has nothing|goes|"
+         rf"returns?|uses?|applies|apply|always|never|no longer|only|"
+         rf"(?:moved|switched|migrated|changed) (?:over )?to|{_DOES})\b"),
 )  # fmt: skip
 """Of whom or what it speaks; the highest counts."""
 
 FORCE = (
-    _cue("always", 1.0, r"\b(?:always|never|ever|without exception|by default|by convention|"
+    _cue("always", 1.0, r"\A(?:the|our) default\b|\b(?:always|never|ever|without exception|"
+         r"by default|by convention|"
          r"as a rule|our (?:policy|convention|rule) is|usually|in general|mandatory|forbidden|"
          r"off limits|required|(?:not )?allowed)\b"),
     _cue("all", 1.0, r"(?<!after )(?<!before )\b(?:all|any|each|every|everything|anything|"
                      r"nobody|no one|only|at most|"
-         r"at least)\b(?! (?:of|the|that|this|your|good|right|set|done)\b)"),
+         r"at least)\b(?! (?:of|the|that|this|your|good|right|set|done|i|you|we|else|works)\b)"),
     _cue("must", 1.0, r"\b(?:must|should|shall|ought|has to|have to|needs?(?: to)?|may (?:not|"
                       r"only)|"
          r"can'?t|cannot|mustn'?t|shouldn'?t|better (?:not )?to|can be)\b"),
@@ -121,42 +128,59 @@ FORCE = (
          r"on|next|under|to|below|beside|with)\b"),
     _cue("practice", 1.0, rf"\b(?:we|everyone|nobody|everybody|the team)(?:'ve| have)? (?:\w+ly |"
          rf"now |only |always |never |already |just |all |also |still )*(?:don'?t |do not |no "
-         rf"longer )?{_PRACTICE}\b|\b(?:our|the) team \w+s\b"),
+         rf"longer )?{_PRACTICE}\b|\b(?:our|the) team \w+s\b|\bwe're (?:now )?(?:on|using)\b"),
+    _cue("has", 1.0, r"\bwe have (?:an? |our |one )?[\w -]+ \(?(?:at |in |on |under )?(?:https?:|"
+         r"[\w.-]*/\w)|\bhas nothing to do with\b|\bthe (?:pattern|rule|convention|policy|idea) "
+         r"(?:is|was) to\b"),
+    _cue("case", 1.0, r"\A(?:if|when(?:ever)?) (?:you|there|we|anyone|a|the)\b.*?\b(?:refer to|ask|"
+         r"use|check|consult|call|read|run|look at|tell)\b"),
     _cue("want", 1.0, r"\bwe (?:\w+ )?(?:want|prefer|like)\b(?! to\b)"),
     _cue("plan", 1.0, r"\bwe(?:'ll| will|'re going to| are going to) (?:only |always )?(?:adopt|"
                       r"use|"
          r"switch|move|drop|replace|support|keep|get rid|stick|standardi[sz]e)\b"),
     _cue("prefer", 1.5, r"\bi(?:'d| would)? (?:\w+ ){0,2}?(?:prefer|want|like|hate|dislike|can'?t "
-         r"stand)\b(?! (?:to|you|this|that|it|the)\b)"),
+         r"stand|rather (?:have|use|see))\b(?! (?:to|you|this|that|it|the)\b)"),
     _cue("contrast", 1.0, r"(?:,| but| and) (?:not|never|no) (?:just )?[\w\"`]|\binstead of\b|"
                           r"\brather"
          r" than\b|\bnot [\w ]{2,40} but\b|\bover \w+$|\b(?:but )?instead [\"\w]"),
     _cue("change", 1.0, r"\bno longer\b|\bno need for\b|\b(?:don'?t|do not)(?: think we)? need\b|"
          r"\b(?:we|are|is|was|were|have|has|'ve|just) (?:\w+ )?(?:deprecat|retir|archiv|sunset|"
-         r"dropp|replac|renam|switch|migrat|mov)(?:ed|ing)\b|\b(?:let'?s|lets) rename\b"),
-    _cue("is so", 0.5, r"\A(?:[\w'`@./<>-]+[ ,]+){1,8}?(?:is|are|lives?|go|goes|runs?|belongs?|"
-                       r"starts?|"
-         r"ends?|closes?|opens?|counts?|targets?|owns?|stays?|signs?|works?|sees?|"
-         r"hand|accepts?)\b"),
+         r"dropp|replac|renam|switch|migrat|mov)(?:ed|ing)\b|\b(?:let'?s|lets) rename\b|"
+         r"\A(?:[\w'-]+ ){1,4}?(?:moved|switched|migrated|changed) (?:over )?to\b"),
+    _cue("habit", 0.5, r"\A(?!the |these |those |my |this )(?:[\w-]+ ){0,3}[\w-]+s are "
+         r"(?:no longer |never |always |only )?[\w-]+(?:ed|en|t) (?:by|in|on|with|after|before|"
+         r"from|to|at|as|per)\b"),
+    _cue("takes", 1.0, r"\Ause (?!the |this |that |an? |it |some )[\w./`-]+(?: [\w./`-]+){0,2} for "
+         r"(?!the |this |that |it |now)\w|\Ause (?!the |this |that |an? |it |some )[\w./`-]+ "
+         r"instead of (?!the |this |that |an? |it )\w"),
+    _cue("is so", 0.5, rf"\A(?:[\w'`@./<>-]+[ ,]+){{1,8}}?(?:is|are|goes|{_DOES})\b"),
 )  # fmt: skip
 """That it holds: each counts once."""
 
 SCOPE = _cue(
     "scope", 1.0,
-    r"\b(?:from now on|going forward|from here on|in (?:the )?future|(?:in|on|for|across) (?:this|"
+    r"\A(?:in (?:the )?future|if (?:you (?:need|want|have)|there(?:'s| is| are) any|any\w*))\b|"
+    r"\b(?:from now on|going forward|from here on|(?:in|on|for|across) (?:this|"
     r"our|the whole|every|all|each) (?:repo\w*|project|codebase|team|file|module)\w*|whenever|"
     r"every time|everywhere|(?:before|after) (?:you|each|every|any)|when (?:you|there|we)\b|by "
     r"default|in general)\b",
 )  # fmt: skip
 
 AGAINST = (
-    _cue("task", -2.0, rf"\b(?:we|you|i)(?:'ll)? (?:\w+ly |also |now |still |just |then |can )*"
-         rf"(?:(?:need|have|want) to|should|must|could|can)(?: also| now| just)? {_TASK}\b"),
+    _cue("task", -2.0, rf"(?<!if )(?<!when )\b(?:we|you|i)(?:'ll)? (?:\w+ly |also |now |still |"
+         rf"just |then |can )*(?:(?:need|have|want) to|should|must|could|can)"
+         rf"(?: also| now| just)? {_TASK}\b"),
+    _cue("watches", -2.0, r"(?<!think )\bi(?:'m| am|'ve| have| can| could| see| saw| feel|"
+         r" know| get| got| need| was)\b|\byou(?:'re| are)\b(?! (?:in|on|working))"),
     _cue("lacks", -2.0, r"\bwe (?:also |now |still |just )*need (?:an?|some|more|another|"
          r"additional|new)\b|\bwe should (?:now|also|then)\b|\bwe(?:'re| are) (?:still|now|"
-         r"just)\b"),
+         r"just)\b|\A(?!every|each|all|any)(?:[\w'-]+ ){1,4}?needs? (?:some|more|another|"
+         r"additional|new|explicit|better|further)\b"),
     _cue("state", -2.0, rf"\b(?:is|are|looks?|seems?|feels?) (?:now |just |also |all |already )?"
-         rf"{_STATE}\b"),
+         rf"{_STATE}\b|\b(?:is|are) (?:\w+ ){{1,3}}(?:failing|broken|missing|stuck)\b|"
+         r"\bf\w+ed(?: up| again)\b"),
+    _cue("one change", -2.0, r"\b(?:this|that) (?:pr|pull request|branch|commit|ticket|issue|"
+         r"change|fix|task)\b|\bthe (?:pr|fix)\b(?! (?:title|name|template|description)s?\b)"),
     _cue("points", -1.0, rf"\b(?:this|that|these|those) (?!{_OWN})(?!way\b)\w+|\bthe (?:button|"
                          rf"page|"
          r"header|footer|modal|tab|sidebar|icon|first|second|third|last|next|latter|former|other|"
@@ -169,6 +193,19 @@ AGAINST = (
 )  # fmt: skip
 """That it speaks of one occasion."""
 
+_OF_ONE_TASK = re.compile(
+    r"(?<!if )(?<!when )(?<!before )\b(?:we|you|i|let'?s)(?:'ll)? "
+    r"(?:\w+ly |also |now |still |just |then |first )*(?:(?:need|have|want|ought) to|"
+    r"should|must|could|can)(?: also| now| just| only| then| \w+ly)* "
+    rf"(?!(?:{_PRACTICE}|not|never|always|only|rename|avoid|prefer|stick|find)\b)[a-z]+",
+    re.IGNORECASE,
+)
+"""What somebody is about to do: "we should look into it". Rules name what is done each time."""
+_EACH_TIME = re.compile(
+    r"\b(?:always|never|ever|(?:every|each) time|whenever|from now on|going forward|only)\b|"
+    r"\Aif there",
+    re.IGNORECASE,
+)
 _STANDING_ORDER = re.compile(
     r"(?:use|keep|write|name|store|put|run|ask|call|install|test|format|sign|log|stick|treat|pin|"
     r"follow|refer|mention|leave|stay|answer|reply|address|speak|round|prefix|wrap|check)\b",
@@ -177,7 +214,8 @@ _STANDING_ORDER = re.compile(
 _ORDER = re.compile(
     r"(?:commit|push|merge|show|tell|rename|move|revert|summari[sz]e|translate|list|print|open|"
     r"close|read|generate|explain|review|deploy|build|set|change|replace|let'?s|lets|spawn|"
-    rf"log|sort|align|ensure|give|find|search|send|copy|write an?|use (?:this|that|the|it)|{_TASK})"
+    rf"log|sort|align|ensure|give|find|search|send|copy|"
+    rf"(?:write|use|put|run|keep) (?:an?|some|this|that|it|me)|use the|{_TASK})"
     r"\b(?! review| is| are)",
     re.IGNORECASE,
 )
@@ -188,12 +226,26 @@ _QUESTION = re.compile(
     rf"did|"
     rf"will|is|are)|where|who|which|should|shall|may|might|have (?:you|we)|has|any (?:idea|reason)|"
     r"i was wondering|i'm wondering|i wonder|i'm not sure|not sure|tell me|explain)\b|.*(?:\?|\b(?:"
-    r"can|could|would|will|do|are|is|have|should) (?:you|we|i|there|it)\b)",
+    r"can|could|would|will|do|are|is|have|should|wouldn't|isn't|shouldn't|doesn't) "
+    r"(?:you|we|i|there|it|any|they)\b|\b(?:wouldn't|isn't|doesn't) that\b|"
+    r"\bwhat (?:is|are|does|do|did|happens)\b|"
+    r"\b(?:how|why|where|which) (?:is|are|do|does|did|should|can|could|would|not)\b|"
+    r"[ ,](?:right|no|correct|yes)\W*\Z)",
     re.IGNORECASE | re.DOTALL,
+)
+_ASKS = re.compile(
+    rf"{LEAD}(?:what|what's|how|why|when|where|who|which|is|are|was|were|do|does|did|has|have) ",
+    re.IGNORECASE,
+)
+_ABOUT_THE_PAST = re.compile(
+    r"\b(?:what|how|when|where|why|which|who)\b.{0,40}\b(?:did|have|had|were|was) (?:we|you|i)\b|"
+    r"\b(?:did|have) (?:we|you|i) (?:ever|already)\b|\bdo you (?:remember|recall|know)\b|"
+    r"\b(?:left off|last time|where were we)\b",
+    re.IGNORECASE,
 )
 _HYPOTHESIS = re.compile(
     rf"{LEAD}(?:maybe|perhaps|imagine|suppose|supposing|assum\w+|hopefully|what if|in theory|"
-    rf"ideally"
+    rf"ideally|whether|if so|in case|(?:it )?(?:seems?|looks?) like|i suppose|i suspect"
     r"|if (?!.*\b(?:must|should|always|never|refer|ask|use)\b)|if .*\bwould\b)\b",
     re.IGNORECASE,
 )
@@ -218,24 +270,29 @@ _SARCASM = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"[{}|=\\]{2,}|=>|::|\bat \S+:\d+|^\s*(?:\d{2}:\d{2}:|\[|\$ |➜|error:|warning:|\w+Error\b|"
-    r"for \w+ in \w+:)|\S+\.\w{1,4}:\d+|ERR!|;\s*$|^\s*(?:const|let|var|def|return|"
-    r"import)\s\S+ ?[=(:]|"
+    r"[{}|=\\]{2,}|=>|::|\bat (?!\d\d?:\d\d\b)\S+:\d+|^\s*(?:\d{2}:\d{2}:|\[|\$ |➜|"
+    r"error:|warning:|\w+Error\b|for \w+ in \w+:)|\S+\.[A-Za-z]\w{0,3}:\d+|ERR!|;\s*$|"
+    r"^\s*(?:const|let|var|def|return|import)\s\S+ ?[=(:]|"
     r"\w = \w|\w\(\w*\)[;:]?$",
 )
 _NOT_OURS = re.compile(
-    rf"{LEAD}(?:i(?:'m|'ll|'ve|'d)?|im|ive) (?!(?:\w+ ){{0,3}}(?:prefer|want|like|hate|dislike|"
-    rf"can'?t|"
-    r"don'?t think we)\b)|"
-    rf"{LEAD}(?:you|your)\b|{LEAD}(?:there(?:'?s| is| are| was| seem)|theres)\b",
+    r"(?:i(?:'m|'ll|'ve|'d)?|im|ive) (?!(?:\w+ ){0,3}(?:prefer|want|like|hate|dislike|can'?t|"
+    r"rather|don'?t think we)\b)|(?:you|your)\b|there(?:'?s| is| are| was| seem)\b|"
+    r"(?:just |only |now )*needs?\b",
     re.IGNORECASE,
 )
 _I_WANT = re.compile(
-    rf"{LEAD}i (?:just )?(?:want|like|need)(?: to| you| the| this| that| it)\b", re.IGNORECASE
+    r"i (?:just )?(?:want|like|need)(?: to| you| the| this| that| it)\b", re.IGNORECASE
 )
+_POINTS_AWAY = re.compile(
+    r"\b(?:be|use|do|like|as|want) (?:that|this|these|those)(?=\W*(?:\Z|[,.;]))|"
+    r"\bas (?:it )?is\W*\Z|, so (?:can|should|must|will)\b|\b(?:our|my|its|their) own\W*\Z",
+    re.IGNORECASE,
+)
+"""What it says is somewhere else: "should be that", "avoid our own"."""
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d\n]{0,300}[\"\u201d]")
 _DANGLING = re.compile(
-    rf"(?P<before>{LEAD}(?:(?:always|never|don'?t|do not|please|only)\s+)*(?:(?!not\b|only\b|"
+    rf"(?P<before>(?>{LEAD})(?:(?:always|never|don'?t|do not|please|only)\s+)*(?:(?!not\b|only\b|"
     rf"when|if\b)[a-z]+ )??)"
     rf"(?P<pronoun>{_PRONOUN})\b(?! {_OWN})",
     re.IGNORECASE,
@@ -255,6 +312,24 @@ _ANTECEDENTS = tuple(
         ),
         r"(?P<thing>[A-Z][\w'-]+(?: [A-Z]?[\w'-]+)?) (?:is|are|lives?|runs?|handles?)\b",
     )
+)
+_LOST_APOSTROPHE = re.compile(
+    r"\b(don|doesn|didn|isn|aren|won|can|shouldn|mustn|wouldn|couldn|haven|hasn)(t)\b",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(r",? (?:maybe|perhaps|(?:can|could) you|please)\b[^,]*\Z", re.IGNORECASE)
+"""The end of a sentence that asks for something because of it."""
+_SUBORDINATE = re.compile(rf"{LEAD}(?:since|because|as|if|when|while|although)\b", re.IGNORECASE)
+_REMOVED = re.compile(
+    r"(?:(?:can|could) (?:you|we) )?(?:remove|delete|drop|kill|close)\w* (?P<thing>[\w./@`-]+"
+    r"(?: [\w./@`-]+){0,4}?),? (?:(?:since|as|because) )?"
+    r"(?:(?:it|that|they|which)(?:'?s|'?re| is| are) )?"
+    r"(?P<state>no longer \w+|deprecated|obsolete|replaced by \S+\w)",
+    re.IGNORECASE,
+)
+_BECAUSE = re.compile(
+    r"(?<=\w )(?P<what>we (?:now |currently )?(?:no longer|only|don'?t|never|always)\b.+)",
+    re.IGNORECASE,
 )
 _SPLIT = re.compile(
     r"(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bMr\.)(?<!\bDr\.)(?<!\bMs\.)"
@@ -277,12 +352,27 @@ class Statement:
         return any(cue not in _DESCRIBES for cue in self.cues)
 
 
-_DESCRIBES = frozenset({"thing", "person", "is so", "lies", "value", "prefer", "plural"})
+_DESCRIBES = frozenset(
+    {"thing", "person", "is so", "lies", "value", "prefer", "plural", "habit", "has"}
+)
 
 
 def clauses(text: str) -> list[str]:
     """The sentences of typed text, also where the next one begins with a small letter."""
     return [part for each in sentences(text) for cut in _SPLIT.split(each) if (part := cut.strip())]
+
+
+def is_question(prompt: str) -> bool:
+    """True if all that a prompt says is a question, with or without a mark."""
+    return all(
+        each.rstrip("\"')").endswith("?") or _ASKS.match(each) is not None
+        for each in clauses(prompt)
+    )
+
+
+def asks_for_the_past(prompt: str) -> bool:
+    """True for a question about earlier work, which only the memory of that work answers."""
+    return _ABOUT_THE_PAST.search(prompt) is not None
 
 
 def is_stated(clause: str) -> bool:
@@ -300,11 +390,15 @@ def is_stated(clause: str) -> bool:
 
 def judge_statement(clause: str, before: str = "") -> Statement | None:
     """What a sentence says to last; None if it does not. `before`: the sentence before it."""
+    clause = _reason(clause) or _without_aside(clause)
     plain = _plain(clause)
+    bare = re.sub(rf"\A{LEAD}", "", plain, count=1, flags=re.IGNORECASE)
     if (
         not is_stated(clause)
-        or _NOT_OURS.match(plain)
-        or _I_WANT.match(plain)
+        or _NOT_OURS.match(bare)
+        or _I_WANT.match(bare)
+        or _POINTS_AWAY.search(bare)
+        or (_OF_ONE_TASK.search(bare) and not _EACH_TIME.search(bare))
         or any(gate.search(plain) for gate in (MOMENT, _REPORTED, _SARCASM, _WOULD))
     ):
         return None
@@ -313,14 +407,29 @@ def judge_statement(clause: str, before: str = "") -> Statement | None:
         return None
     if resolved != clause:
         return judge_statement(resolved)
-    bare = re.sub(rf"\A{LEAD}", "", plain, count=1, flags=re.IGNORECASE)
     score, cues = _weigh(bare, clause)
     return Statement(clause, score, cues) if score >= THRESHOLD else None
 
 
+def _reason(clause: str) -> str:
+    """The statement for which an order is given: "remove X, it's no longer used"; else empty."""
+    bare = re.sub(rf"\A{LEAD}", "", clause, count=1, flags=re.IGNORECASE)
+    if (gone := _REMOVED.match(bare)) is not None:
+        return f"{gone['thing']} is {gone['state']}"
+    told = _ORDER.match(bare) and _BECAUSE.search(bare)
+    return told["what"] if told else ""
+
+
+def _without_aside(clause: str) -> str:
+    head = _ASIDE.sub("", clause)
+    whole = len(head.split()) > _FEWEST_WORDS and _SUBORDINATE.match(head) is None
+    return head if whole else clause
+
+
 def _plain(clause: str) -> str:
     """Without the words that it quotes."""
-    return _QUOTED.sub('"quoted"', clause).replace("\u2019", "'")
+    plain = _QUOTED.sub('"quoted"', clause).replace("\u2019", "'")
+    return _LOST_APOSTROPHE.sub(r"\1'\2", plain)
 
 
 def _weigh(bare: str, clause: str) -> tuple[float, tuple[str, ...]]:
