@@ -20,14 +20,17 @@ dense search beside it, and `dense_minilm` the one beside `hotset_minilm`.
 
 Then, on half of the questions, hotset with the other half as its past: none of it, a tenth, all;
 with the weight of the past as it is before the library has chosen one (`_fixed`), and with the one
-that it chose by replaying its own past. Which tools are offered with a prompt (`tools_ghosts.py`).
-Questions and tools in other languages (`tools_languages.json`, made for this; UltraTool's 1,000
-Chinese and English ones where `$HOTSET_BENCH_ULTRATOOL` or the user's cache folder has its
-repository's `data`), beside BM25 over the same tokens. How true the score of a first result is (`tools_calibration.py`). Libraries of 10,000 and 100,000
-tools: a find, a start with nothing changed, memory. 1,000 skills with 10,000 functions: a process's
-first look at them, and that of the next process. FastMCP's search transform and hotset at 4,000
-tools: the time of a search and of a call; and how many processes each starts for two searches and
-two calls over three stdio servers.
+that it chose by replaying its own past.
+
+Which tools are offered with a prompt (`tools_ghosts.py`). Questions and tools in other languages
+(`tools_languages.json`, made for this; UltraTool's 1,000 Chinese and English ones where
+`$HOTSET_BENCH_ULTRATOOL` or the user's cache folder has its repository's `data`), beside BM25 over
+the same tokens. How true the score of a first result is (`tools_calibration.py`).
+
+Libraries of 10,000 and 100,000 tools: a find, a start with nothing changed, memory. 1,000 skills
+with 10,000 functions: a process's first look at them, and that of the next process. FastMCP's
+search transform and hotset at 4,000 tools: the time of a search and of a call; and how many
+processes each starts for two searches and two calls over three stdio servers.
 
 FastMCP (PyPI) gets a virtual environment of its own in the user's cache folder at the first run,
 MiniLM's weights a folder there; neither is a dependency of hotset.

@@ -68,6 +68,8 @@ _RIDGE = 1.0
 _SYSTEM = "You are a helpful agent. " * 1500
 """About as long as the system prompts and tools of coding agents."""
 
+_OWN = [{"name": "read_file", "description": "Read a file.", "input_schema": {"type": "object"}}]
+
 Asked = tuple[str, frozenset[str]]
 Library = Callable[[Sequence[Tool]], AbstractContextManager[ToolSearch]]
 Floats = NDArray[np.float64]
@@ -281,7 +283,12 @@ class _Line:
     def _plan(
         self, messages: Sequence[Mapping[str, str]], store: RamStore, now: float
     ) -> PlannedTurn:
-        fields = {"model": "claude-sonnet-5", "max_tokens": 999, "messages": messages}
+        fields = {
+            "model": "claude-sonnet-5",
+            "max_tokens": 999,
+            "messages": messages,
+            "tools": _OWN,
+        }
         request = _DIALECT.parse(json.dumps({**fields, "system": _SYSTEM}).encode())
         return self._planner.prepare(request, _DIALECT, store, now, "anthropic", off=False)
 
