@@ -27,8 +27,7 @@ SYSTEM = "You are the agent of a small company. Be brief, be kind, and never gue
 """Shared by all sessions, and much longer than a prompt."""
 PROMPTS = (
     (
-        "The login page crashes on Safari. Please open an issue on GitHub so that we do not "
-        "forget it.",
+        "The login page crashes on Safari. Please open an issue on GitHub, lest we forget it.",
         "github__create_issue",
     ),
     (

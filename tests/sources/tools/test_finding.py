@@ -295,21 +295,20 @@ _ABROAD = {
 }
 
 
-@pytest.mark.parametrize("folded", [True, False])
 @pytest.mark.parametrize(
     ("at", "asked", "right"),
     [
-        (0, "帮我给王经理发一封邮件，告诉他明天的会议改到下午三点", "send_email"),
-        (0, "在西湖附近订一间酒店房间，住两晚", "book_hotel"),
+        (0, "帮我给王经理发一封邮件 告诉他明天的会议改到下午三点", "send_email"),
+        (0, "在西湖附近订一间酒店房间 住两晚", "book_hotel"),
         (0, "播放一首周杰伦的歌曲", "play_music"),
         (1, "Gibt es eine Rechnung, die noch offen ist?", "list_invoices"),
         (1, "Wie wird das Wetter?", "current_weather"),
     ],
 )
-def test_other_languages_find_their_tools(finding, index, at, asked, right, folded):
+def test_other_languages_find_their_tools_folded_or_not(finding, index, at, asked, right):
     finding.sync([_tool("here", name, told[at]) for name, told in _ABROAD.items()])
-    if folded:
-        assert index.fold()
+    assert finding.find(asked)[0].name == f"here__{right}"
+    assert index.fold()
     assert finding.find(asked)[0].name == f"here__{right}"
 
 
