@@ -75,7 +75,7 @@ _RULE = 3  # of what is indexed; counted up when other tools of the same catalog
 _LONGEST_QUESTION = 2000
 _PAST_WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LEAST_REPLAYED = 20  # queries; fewer say too little about how much their past should count
-_MOST_REPLAYED = 150  # uses, the latest
+_MOST_REPLAYED = 400  # uses, the latest: three seconds
 _GROWTH = 1.25  # times as many uses as when the weight was chosen, for it to be chosen again
 _NEAREST = 15  # past questions that vote
 # of a vote, by likeness: with 1 the many that are half alike outvote the one that says the same
@@ -220,7 +220,7 @@ class ToolSearch:
 
     def learn(self, now: float, deadline: float = 1.0) -> float:
         """How much past uses count in this library, chosen by its own past: the latest uses are
-        asked for again with the earlier ones as past. Takes a second; does nothing unless there are
+        asked for again with the earlier ones as past. Takes seconds; does nothing unless there are
         enough new uses. Raises a `HotsetError`."""
         if self._uses is None or not self._uses.has_grown():
             return 1.0 if self._uses is None else self._uses.weight()
@@ -395,9 +395,10 @@ def _gain(ranked: Sequence[RankedTool], right: Collection[str]) -> float:
 
 
 def _choose_weight(gains: Floats) -> float:
-    """The weight that gains most over the usual one, if that is more than its standard error."""
+    """The weight that gains most over the usual one, if that is more than two standard errors: with
+    one, a set was chosen a weight that lost 0.2 points of NDCG@10."""
     more = gains - gains[:, [_PAST_WEIGHTS.index(1.0)]]
-    sure = more.mean(0) - more.std(0) / math.sqrt(len(more))
+    sure = more.mean(0) - 2 * more.std(0) / math.sqrt(len(more))
     return _PAST_WEIGHTS[int(sure.argmax())] if sure.max() > 0 else 1.0
 
 
