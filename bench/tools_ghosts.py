@@ -62,7 +62,7 @@ _FALSE = 0.08
 """Share of prompts without a tool that may be offered one, on the sets a threshold is chosen on."""
 _FURTHER = 0.6
 """Of the threshold, that further ghosts need. On held-out sets, from 1 down to 0.6 one in four of
-the ghosts that come with it is right; from 0.6 down to 0.3, one in eight."""
+the ghosts that come with it is right; from 0.6 down to 0.3, one in nine."""
 _STEPS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
 _RIDGE = 1.0
 _SYSTEM = "You are a helpful agent. " * 1500

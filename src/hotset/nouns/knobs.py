@@ -124,8 +124,8 @@ class ToolboxKnobs(Struct, frozen=True):
     """How likely the best tool for a prompt must be, for any to be offered with it: with it, some 3
     in 100 prompts of coding sessions are offered one."""
     ghost_fit: Share = 0.6
-    """Of that likelihood, that further ones need. With 0.3 one ghost in six more is offered, and
-    one in eight of these is right."""
+    """Of that likelihood, that further ones need. With 0.3 a fifth more are offered, and one in
+    nine of these is right."""
     ghost_share: WindowShare = 0.05
     """For the schemas of ghosts in the list, which every call of the session pays for."""
     ghost_tokens: Tokens = 600
