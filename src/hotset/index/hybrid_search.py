@@ -58,6 +58,7 @@ from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
 from hotset.index.hot import HotEntries, HotReranker
 from hotset.index.vectors import Floats, Vectors
 from hotset.nouns.search import Entry, Filter, Hits, IndexHit, Lack, Query, Sort
+from hotset.text.human_language import is_latin
 
 _TAIL_FOUND = 50
 # of the first, whose files are looked at; with 50 the same NDCG on eight repositories, .5420 and
@@ -598,6 +599,10 @@ class QueryVectors:
     def vector(self, query: Query) -> Floats:
         text = analyse_query(query.words).text
         reader = self._reader(query)
+        if isinstance(self._documents, WordVectors) and not is_latin(text):
+            # Its vocabulary is English. By it and by words NDCG@10 of 1,000 Chinese questions for
+            # tools was 31, by words alone it is 69.
+            return np.zeros(self._documents.size, np.float32)
         return self._known.get_or_make(
             (reader is self._asking, text), lambda: embed_one(reader, text)
         )

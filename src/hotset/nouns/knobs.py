@@ -120,11 +120,12 @@ class Prefetch(Struct, frozen=True):
 class ToolboxKnobs(Struct, frozen=True):
     """Which tools are in a session's list before the model asks, and which a search returns."""
 
-    ghost: Probability = 0.2
-    """How likely the best tool for a prompt must be, for any to be offered with it: with it, some 5
-    in 100 prompts that no tool fits are offered one."""
-    ghost_fit: Share = 0.3
-    """Of that likelihood, that further ones need."""
+    ghost: Probability = 0.25
+    """How likely the best tool for a prompt must be, for any to be offered with it: with it, some 3
+    in 100 prompts of coding sessions are offered one."""
+    ghost_fit: Share = 0.6
+    """Of that likelihood, that further ones need. With 0.3 a fifth more are offered, and one in
+    nine of these is right."""
     ghost_share: WindowShare = 0.05
     """For the schemas of ghosts in the list, which every call of the session pays for."""
     ghost_tokens: Tokens = 600

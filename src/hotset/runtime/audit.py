@@ -220,6 +220,18 @@ def _handed_on(detail: Detail) -> str:
     return f"handed on{to}: hotset memory show {detail['memory']}"
 
 
+def _used(detail: Detail) -> str:
+    how = (
+        "failed" if detail["failed"] else "answered from the store" if detail.get("stored") else ""
+    )
+    return f"{detail['tool']} used, {float(detail['seconds']):.3g} s{', ' if how else ''}{how}"
+
+
+def _lived(verb: str, detail: Detail) -> str:
+    why = f" ({detail['why']})" if detail.get("why") else ""
+    return f"{detail['tool']} {verb}{why}"
+
+
 _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "Evicted": _evicted,
     COMPACTED: partial(_cut, "compacted"),
@@ -236,4 +248,11 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     ),
     "Handoff": _handed_on,
     "SessionLinked": _linked,
+    "ToolUsed": _used,
+    "ToolCreated": partial(_lived, "created"),
+    "ToolInactivated": partial(_lived, "became inactive"),
+    "ToolDeleted": partial(_lived, "deleted"),
+    "ToolRestored": partial(_lived, "restored"),
+    "ToolPinned": partial(_lived, "pinned"),
+    "ToolUnpinned": partial(_lived, "unpinned"),
 }

@@ -69,7 +69,8 @@ def ghost_text(tool: LibraryTool, call: str = "") -> str:
     """A library tool as named behind a prompt: `call` is how it is called; without it, its name and
     one line."""
     text, _ = mark_invisible(call or f"{tool.name}: {clip(_describe(tool), _LONGEST_LINE)}")
-    return f"- {text.strip()}"
+    lines = text.strip().splitlines()
+    return "\n  ".join([f"- {lines[0]}", *lines[1:]]) if lines else "-"
 
 
 def not_in_client(ours: Sequence[ToolSpec], theirs: Sequence[ClientTool]) -> tuple[ToolSpec, ...]:

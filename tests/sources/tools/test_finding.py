@@ -284,3 +284,80 @@ def test_many_add_at_once_and_nothing_is_lost(tmp_path):
     every = PastUses(store_of(tmp_path), _TABLE, most=50).every()
     assert len(every) == 30
     assert {use.tool for use in every} <= {f"a__t{who}" for who in range(4)}
+
+
+_ABROAD = {
+    "send_email": ("发送一封电子邮件给指定收件人", "Sendet eine E-Mail an einen Empfänger"),
+    "list_invoices": ("查看尚未付款的发票", "Zeigt die offenen Rechnungen eines Kunden"),
+    "book_hotel": ("预订酒店房间", "Bucht ein Zimmer in einem Hotel"),
+    "current_weather": ("查询某城市现在的天气和气温", "Das aktuelle Wetter an einem Ort"),
+    "play_music": ("播放歌曲或歌单", "Spielt die Lieder einer Liste ab"),
+}
+
+
+@pytest.mark.parametrize(
+    ("at", "asked", "right"),
+    [
+        (0, "帮我给王经理发一封邮件 告诉他明天的会议改到下午三点", "send_email"),
+        (0, "在西湖附近订一间酒店房间 住两晚", "book_hotel"),
+        (0, "播放一首周杰伦的歌曲", "play_music"),
+        (1, "Gibt es eine Rechnung, die noch offen ist?", "list_invoices"),
+        (1, "Wie wird das Wetter?", "current_weather"),
+    ],
+)
+def test_other_languages_find_their_tools_folded_or_not(finding, index, at, asked, right):
+    finding.sync([_tool("here", name, told[at]) for name, told in _ABROAD.items()])
+    assert finding.find(asked)[0].name == f"here__{right}"
+    assert index.fold()
+    assert finding.find(asked)[0].name == f"here__{right}"
+
+
+def test_no_letter_of_a_long_question_without_spaces_is_cut_off(finding, index):
+    letters = [chr(0x4E00 + at) for at in range(90)]
+    tools = [_tool("here", f"tool_{at}", "".join(letters[at : at + 10])) for at in range(0, 90, 10)]
+    finding.sync(tools)
+    assert index.fold()
+
+    found = finding.find("".join(letters), most=20)
+    assert {match.name for match in found} == {tool.name for tool in tools}
+
+
+def test_how_much_the_past_counts_is_learned_from_the_past_itself(finding, tmp_path):
+    """Prompts that sound like one tool and are served by another: only the past knows."""
+    table = WordVectors()
+    uses = PastUses(store_of(tmp_path), table)
+    with LocalIndex(tmp_path / "other", table, folds=False) as index:
+        search = ToolSearch(index, table, uses)
+        search.sync(_TOOLS)
+        assert search.learn(1.0) == 1.0
+        towns = ("Lisbon", "Porto", "Faro", "Braga", "Evora", "Sintra", "Tomar", "Beja", "Lagos")
+        said = ("rain tomorrow in", "forecast for", "how warm will it be in", "weather of")
+        for town in towns:
+            for words in said:
+                search.used(f"{words} {town}", "bank__balance", 2.0)
+                search.used(f"{words} {town} please", "bank__balance", 2.0)
+        uses.flush()
+
+        weight = search.learn(3.0)
+        assert weight > 1.0
+        assert uses.weight() == weight
+        assert search.find("rain tomorrow in Coimbra")[0].name == "bank__balance"
+        assert not uses.has_grown()  # it is chosen again when there is more to learn from
+
+
+def test_a_past_that_misleads_counts_for_nothing(tmp_path):
+    table = WordVectors()
+    uses = PastUses(store_of(tmp_path), table)
+    with LocalIndex(tmp_path / "other", table, folds=False) as index:
+        search = ToolSearch(index, table, uses)
+        search.sync(_TOOLS)
+        asked = {
+            "weather__forecast": "will it rain in the coming days at place {}",
+            "weather__current": "how warm is it now at place {}",
+        }
+        for at in range(60):  # as if every use had been noted for the question before
+            name, other = ("weather__forecast", "weather__current")[:: 1 if at % 2 else -1]
+            search.used(asked[name].format(at), other if at < 40 else name, float(at))
+        uses.flush()
+
+        assert search.learn(3.0) < 1.0

@@ -526,6 +526,8 @@ class Toolbox:
             for name in swept.deleted:
                 self._log("ToolDeleted", name, "expired")
             self._relate()
+            if self._search is not None:
+                self._search.learn(self._clock())
             return swept.notes
         return ()
 

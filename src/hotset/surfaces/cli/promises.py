@@ -58,8 +58,8 @@ PROMISES = (
         "Tools that fit but are not loaded are in the model's list as ghosts",
         RowState.PARTLY,
         (
-            "for the first prompt of a session, where its words name the tool; not for later "
-            "prompts, not as text"
+            "with every prompt, in the list or as text; not for clients that send no tools, whose "
+            "requests cannot be told from titles and summaries"
         ),
     ),
     Promise("L4", "The first call of a ghost loads it and runs it", RowState.WORKING),

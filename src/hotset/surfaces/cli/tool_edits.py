@@ -260,8 +260,12 @@ def unpin(chosen: ProjectOptions, name: str) -> None:
 def restore(chosen: ProjectOptions, name: str) -> None:
     """Bring back a tool that an agent wrote and that was deleted."""
     with open_tools(chosen.config()) as toolbox:
+        before = set(toolbox.registry.lives())
         life = toolbox.restore(name)
+        gone = sorted(before - set(toolbox.registry.lives()))
     chosen.say(f"{life.name} is back")
+    for each in gone:
+        chosen.say(f"{each} made room for it; restore it: {chosen.hint(f'tools restore {each}')}")
 
 
 def _print_new(chosen: ProjectOptions) -> None:
