@@ -3,6 +3,7 @@ stand-up."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +23,9 @@ from hotset.sources.memory.data_lines import (
     join_lines,
     one_line,
 )
-from hotset.sources.memory.kinds import KINDS, NAMED_KINDS, WARNING_KINDS
-from hotset.sources.memory.time_parser import TimeQuestion, content_words, time_question
+from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, NAMED_KINDS, WARNING_KINDS
+from hotset.sources.memory.memory_writer import is_derived
+from hotset.sources.memory.time_parser import Offset, TimeQuestion, content_words, time_question
 from hotset.store.port import Store
 from hotset.text.terms import first_hits, terms
 from hotset.tokens import count
@@ -84,6 +86,12 @@ class TimeAnswer:
     def memories(self) -> list[MemoryRecord]:
         return [each for day in self.days for each in day.memories]
 
+    def spans(self, moment: float) -> bool:
+        """True if it lies in the range."""
+        return (self.since is None or self.since <= moment) and (
+            self.until is None or moment < self.until
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Standup:
@@ -96,16 +104,19 @@ class Standup:
     """When something was last done, if that was before `since`."""
 
 
-def local_offset(now: float) -> float:
-    """Seconds by which this machine's clock is ahead of UTC."""
-    return float(time.localtime(now).tm_gmtoff)
+def local_offset(moment: float) -> float:
+    """Seconds by which this machine's clock is ahead of UTC at a moment."""
+    try:
+        return float(time.localtime(moment).tm_gmtoff)
+    except (OverflowError, OSError, ValueError):
+        return 0.0
 
 
 def answer_time(
     query: str,
     store: Store,
     now: float,
-    offset: float,
+    offset: Offset,
     kinds: frozenset[MemoryKind] = frozenset(),
 ) -> TimeAnswer | None:
     """The memories that a question of time asks for, by day; None if it is no such question, or
@@ -128,22 +139,30 @@ def answer_time(
 
 
 def find_event(words: str, store: Store, now: float) -> MemoryRecord | None:
-    """The latest memory that an event such as "the release" or "we moved to GitLab" names."""
+    """The latest memory that an event such as "the release" or "we moved to GitLab" names: work
+    that was done rather than words about it."""
     wanted = content_words(words)
-    named = None
-    newest = store.newest_memories(NAMED_KINDS, _HAPPENED, until=now)
+    said = mentioned = None
+    newest = store.newest_memories(NAMED_KINDS - ADVICE_KINDS, _HAPPENED, until=now)
     for memory in islice(newest, _MOST_SEARCHED):
-        if not wanted or memory.title.rstrip().endswith("?") or time_question(memory.title, now):
+        if (
+            not wanted
+            or is_derived(memory)
+            or memory.title.rstrip().endswith("?")
+            or time_question(memory.title, now)
+        ):
             continue
         if _mentions(memory.title, wanted):
-            return memory
-        if named is None and _mentions(_whole_text(memory), wanted):
-            named = memory
-    return named
+            if isinstance(memory.detail, Episode) and memory.detail.actions:
+                return memory
+            said = said or memory
+        elif said is None and mentioned is None and _mentions(_whole_text(memory), wanted):
+            mentioned = memory
+    return said or mentioned
 
 
 def work_days(
-    memories: Iterable[MemoryRecord], offset: float, *, newest_first: bool = False
+    memories: Iterable[MemoryRecord], offset: Offset, *, newest_first: bool = False
 ) -> tuple[WorkDay, ...]:
     """The memories by day, and on each day by work."""
     ordered = sorted(memories, key=lambda each: (each.created, each.id), reverse=newest_first)
@@ -153,7 +172,7 @@ def work_days(
 
 
 def render_days(
-    answer: TimeAnswer, offset: float, *, max_tokens: int, how: str = HOW, asked: bool = True
+    answer: TimeAnswer, offset: Offset, *, max_tokens: int, how: str = HOW, asked: bool = True
 ) -> RenderedText:
     """The days in as much detail as fits: titles with ids, or how many. Deterministic.
 
@@ -225,8 +244,19 @@ def _is_wanted(memory: MemoryRecord, question: TimeQuestion) -> bool:
             return memory.kind in WARNING_KINDS or (
                 isinstance(detail, Episode) and (memory.ending in _FAILED or bool(detail.troubles))
             )
-    # what nobody confirmed yet, or was merged, is listed only as something that was done
-    return memory.standing is not Standing.MERGED or KINDS[memory.kind].is_dated
+    return _is_of_its_day(memory)
+
+
+def _is_of_its_day(memory: MemoryRecord) -> bool:
+    """True for what was done, said or learned that day: no way of doing things, nothing drawn from
+    other memories, and what was merged only if it was done."""
+    if KINDS[memory.kind].is_dated:
+        return True
+    return (
+        memory.kind is not MemoryKind.PROCEDURE
+        and memory.standing is not Standing.MERGED
+        and not is_derived(memory)
+    )
 
 
 def _bounds(bound: str, event: MemoryRecord) -> tuple[float | None, float | None]:
@@ -242,11 +272,17 @@ def _bounds(bound: str, event: MemoryRecord) -> tuple[float | None, float | None
 
 
 def _mentions(text: str, words: Sequence[str]) -> bool:
-    """True if the text has every word, by its stem; of a path its file's name is enough."""
+    """True if the text has every word, by its stem, and every number as it is; of a path its file's
+    name is enough."""
     low = text.lower()
     for word in words:
-        name = word.rstrip("/").rsplit("/", 1)[-1]
-        if name not in low and not any(True for _ in first_hits(text, terms(name)[:1])):
+        name = re.sub(r"^v(?=\d)", "", word.rstrip("/").rsplit("/", 1)[-1])
+        if re.search(rf"(?<![\w.])v?{re.escape(name)}(?![\w]|\.\d)", low):
+            continue
+        parts = re.findall(r"\w+", name)
+        if not parts or any(map(str.isdigit, name)):
+            return False
+        if not all(any(True for _ in first_hits(text, terms(part))) for part in parts):
             return False
     return True
 
@@ -260,9 +296,9 @@ def _whole_text(memory: MemoryRecord) -> str:
     return "\n".join((memory.title, memory.text, *memory.topics, *files))
 
 
-def _local_day(moment: float, offset: float) -> date:
+def _local_day(moment: float, offset: Offset) -> date:
     try:
-        return datetime.fromtimestamp(moment + offset, UTC).date()
+        return datetime.fromtimestamp(moment + offset(moment), UTC).date()
     except (OverflowError, OSError, ValueError):
         return date.min
 
@@ -270,8 +306,11 @@ def _local_day(moment: float, offset: float) -> date:
 def _work_day(day: date, memories: Sequence[MemoryRecord], often: Counter[str]) -> WorkDay:
     from hotset.sources.memory.encode.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
 
-    episodes = [each for each in memories if KINDS[each.kind].is_dated]
     others = [each for each in memories if not KINDS[each.kind].is_dated]
+    said = [each.text.lower() for each in others]
+    episodes = [
+        each for each in memories if KINDS[each.kind].is_dated and not _only_says(each, said)
+    ]
     left = [each for each in others if each.kind in (MemoryKind.LEDGER, MemoryKind.HANDOFF)]
     decided = [each for each in others if KINDS[each.kind].settles and is_decision(each.text)]
     known = {each.id for each in (*left, *decided)}
@@ -279,17 +318,32 @@ def _work_day(day: date, memories: Sequence[MemoryRecord], often: Counter[str]) 
     return WorkDay(day, tuple(_works(episodes, often)), tuple(decided), tuple(noted), tuple(left))
 
 
+def _only_says(episode: MemoryRecord, said: Sequence[str]) -> bool:
+    """True if nothing was done in it, and what was said is listed as a memory of its own."""
+    title = episode.title.lower().rstrip("\u2026. ")
+    is_idle = isinstance(episode.detail, Episode) and not episode.detail.actions
+    return is_idle and bool(title) and any(text.startswith(title) for text in said)
+
+
 def _works(episodes: Sequence[MemoryRecord], often: Counter[str]) -> Iterator[WorkGroup]:
     """Episodes by the topic that most others of the range share with them, in order of the first
-    of each."""
+    of each. An episode by itself is named by a file that it changed, if by anything."""
     groups: dict[str, list[MemoryRecord]] = {}
     for episode in episodes:
         shared = max(episode.topics, key=lambda topic: often[topic], default="")
         name = shared if often[shared] else next(iter(episode.topics), "")
         groups.setdefault(name or episode.id, []).append(episode)
     for name, group in groups.items():
-        is_said = len(group) == 1 and (name == group[0].id or name in group[0].title.lower())
-        yield WorkGroup("" if is_said else name, tuple(group))
+        titles = {each.title for each in group}
+        is_named = len(titles) > 1 or _is_changed_file(name, group[0])
+        yield WorkGroup(name if is_named else "", tuple(group))
+
+
+def _is_changed_file(topic: str, episode: MemoryRecord) -> bool:
+    """True if it is the name of a changed file that the title does not say already."""
+    if not isinstance(episode.detail, Episode) or topic in episode.title.lower():
+        return False
+    return any(f"{topic}." in path.lower() for path in episode.detail.artifacts)
 
 
 def _topics_shared(episodes: Sequence[MemoryRecord]) -> Counter[str]:
@@ -339,7 +393,7 @@ def _render(head: str, days: Sequence[Sequence[str]], kept: int) -> str:
     return join_lines([head, *(line for day in days[:kept] for line in day), note])
 
 
-def _range_words(answer: TimeAnswer, offset: float) -> str:
+def _range_words(answer: TimeAnswer, offset: Offset) -> str:
     """`2026-11-09 to 2026-11-15`, `since 2026-11-10 (Cut release 2.1 [ep-...])`."""
     question = answer.question
     about = f" of {one_line(question.subject, _TITLE)}" if question.subject else ""
@@ -362,12 +416,9 @@ def _next_day(day: str) -> str:
 
 
 def standup_days(
-    store: Store, since: float, until: float | None, offset: float
+    store: Store, since: float, until: float | None, offset: Offset
 ) -> tuple[WorkDay, ...]:
     """What was done and decided since then, oldest day first; without what was merged."""
     newest = store.newest_memories(NAMED_KINDS, _HAPPENED, since=since, until=until)
-    wanted = (
-        each for each in newest if each.standing is not Standing.MERGED or KINDS[each.kind].is_dated
-    )
-    days = work_days(islice(wanted, _MOST_LISTED), offset)
+    days = work_days(islice(filter(_is_of_its_day, newest), _MOST_LISTED), offset)
     return tuple(replace(day, left=()) for day in days)

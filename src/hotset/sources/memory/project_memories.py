@@ -270,7 +270,7 @@ class ProjectMemories:
         store = self._open()
         overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
         if query and not topics and (listed := self._answer_time(store, query)) is not None:
-            text = render_days(listed, local_offset(now), max_tokens=max_tokens)
+            text = render_days(listed, local_offset, max_tokens=max_tokens)
             self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
             return text
         if query and not topics:
@@ -326,9 +326,7 @@ class ProjectMemories:
         near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
         dated = RenderedText()
         if listed is not None and not more:
-            dated = render_days(
-                listed, local_offset(asking.now), max_tokens=int(max_tokens * _OF_DAYS)
-            )
+            dated = render_days(listed, local_offset, max_tokens=int(max_tokens * _OF_DAYS))
         text = self._render(
             store,
             found.items,
@@ -361,7 +359,10 @@ class ProjectMemories:
             return RecallAnswer(text.text, text.tokens, found, loads, text.shown)
         days = [_listed_item(each) for each in listed.memories]
         known = {item.id for item in days}
-        items = (*days, *(item for item in found.items if item.id not in known))
+        items = (
+            *days,
+            *(each for each in found.items if each.id not in known and listed.spans(each.time)),
+        )
         whole = "\n".join(filter(None, (dated.text, text.text)))
         return RecallAnswer(
             whole,
@@ -385,7 +386,7 @@ class ProjectMemories:
         last = max((line.time for line in overview.actions), default=None)
         return Standup(
             since,
-            standup_days(store, since, until, local_offset(now)),
+            standup_days(store, since, until, local_offset),
             open_lines(overview, shape),
             last if last is not None and last < since else None,
         )
@@ -516,7 +517,7 @@ class ProjectMemories:
             if not overview.memories or not words.strip():
                 return None
             if (listed := self._answer_time(store, words)) is not None and listed.days:
-                text = render_days(listed, local_offset(now), max_tokens=max_tokens, how=RETRIEVE)
+                text = render_days(listed, local_offset, max_tokens=max_tokens, how=RETRIEVE)
                 self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
                 return _source_text(text, answers=not listed.question.subject)
             room = max(_LEAST_ABOUT, int(max_tokens * _OF_ABOUT))
@@ -1001,7 +1002,7 @@ class ProjectMemories:
         self, store: Store, query: str, kinds: frozenset[MemoryKind] = frozenset()
     ) -> TimeAnswer | None:
         now = self._clock()
-        return answer_time(query, store, now, local_offset(now), kinds)
+        return answer_time(query, store, now, local_offset, kinds)
 
     def _recall_days(
         self,
@@ -1021,7 +1022,7 @@ class ProjectMemories:
         found = RecallResult(items, task, "", listed.since, listed.until)
         if more:  # the first answer lists all days
             return RecallAnswer("", 0, replace(found, items=()))
-        text = render_days(listed, local_offset(asking.now), max_tokens=max_tokens)
+        text = render_days(listed, local_offset, max_tokens=max_tokens)
         loads = (Load(Layer.TIMELINE, text.tokens, text.topics),) if text.shown else ()
         self._log_loads(store, session, loads, shown=[MemoryId(id) for id in text.shown], task=task)
         return RecallAnswer(text.text, text.tokens, found, loads, text.shown, listed.days)
@@ -1107,7 +1108,7 @@ class ProjectMemories:
         listed = self._answer_time(store, prompt)
         if listed is not None and listed.days:
             room = max_tokens - first.tokens
-            lately = render_days(listed, local_offset(now), max_tokens=room, how=how, asked=False)
+            lately = render_days(listed, local_offset, max_tokens=room, how=how, asked=False)
         elif asks_what_was(prompt):
             subject = " ".join(content_words(prompt))
             fitting = [

@@ -414,7 +414,7 @@ def parse_period(option: str, typed: str, now: float) -> tuple[float | None, flo
     if _AGO.fullmatch(typed):
         moment = parse_moment(typed, now)
         return moment, moment
-    period = time_words(typed, now, local_offset(now))
+    period = time_words(typed, now, local_offset)
     if period.words or (period.since is None and period.until is None):
         raise BadInput(
             f"{option} {typed!r}: use 12h, 2d or 1w, a date like 2026-11-15, or words such as "
