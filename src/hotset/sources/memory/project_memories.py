@@ -381,7 +381,7 @@ class ProjectMemories:
 
     def standup(self, since: float, until: float | None = None) -> Standup:
         """What was done and decided since then, by day, and what is open."""
-        store, now = self._open(), self._clock()
+        store = self._open()
         overview, shape = self._overviews.latest(store), arrangement(store)
         last = max((line.time for line in overview.actions), default=None)
         return Standup(
