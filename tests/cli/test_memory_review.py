@@ -256,7 +256,7 @@ def test_a_procedure_that_proved_itself_three_times_becomes_a_skill_after_a_yes(
 
 @pytest.mark.parametrize("name", ["Release", "a--b", "../x", "a b", "-a"])
 def test_a_name_that_no_skill_may_have_is_refused(desk: Desk, name: str):
-    keep(desk, steps("proc-aaaaaaaa", "make tag", sessions=3))
+    keep(desk, steps("proc-aaaaaaaa", "make tag", "make publish", sessions=3))
     ran = desk.run("memory", "promote", "proc-aaaaaaaa", "--yes", f"--name={name}")
     assert ran.code == 2
     assert "a skill's name" in ran.err

@@ -44,6 +44,7 @@ from hotset.sources.memory.memory_writer import (
     sessions_of,
     title_for,
 )
+from hotset.sources.memory.patterns import is_routine
 from hotset.store.port import Store
 
 PROOFS = 3
@@ -59,12 +60,14 @@ _REVIEWED_KINDS = frozenset(
 _ACTIVE = frozenset({Standing.ACTIVE})
 _STANDS_THERE = 0.8  # of a fact's telling words, in one line of the file
 _CHECKS_TITLE, _FACTS_TITLE = "Checks", "Conventions"
-_AFTER_A_CHANGE = "after a change"
 _COMMAND = re.compile(r"`([^`\n]+)`")
 _BLANK = re.compile(r"<(?:text|id|file|version)>")
 """A place for a value that differs each time: no line for a file that everybody reads."""
+_FEWEST_STEPS = 2  # of a skill; one command is a line in AGENTS.md
 _SKILL_NAME = 48  # characters; the specification allows 64
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_OF_ONE_TIME = re.compile(r"\bv?\d+(?:\.\d+)+\b|\u2026")
+"""What differs each time in the title of a procedure: versions."""
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -208,8 +211,7 @@ def proven_checks(store: Store) -> Iterator[str]:
         ):
             continue
         sessions = len(sessions_of(memory.source))
-        is_routine = memory.detail.when.lower().startswith(_AFTER_A_CHANGE)
-        if is_routine and (sessions > 1 or memory.trust is Trust.PERSON):
+        if is_routine(memory) and (sessions > 1 or memory.trust is Trust.PERSON):
             for step in memory.detail.steps:
                 for command in _COMMAND.findall(step):
                     if _BLANK.search(command):
@@ -304,7 +306,7 @@ def proven_procedures(store: Store) -> list[SkillDraft]:
         memory
         for memory in store.memories(kinds_of(Procedure), _ACTIVE)
         if isinstance(memory.detail, Procedure)
-        and memory.detail.steps
+        and len(memory.detail.steps) >= _FEWEST_STEPS
         and memory.trust in (Trust.OUTCOME, Trust.PERSON)
     ]
     used = store.memory_uses([memory.id for memory in found])
@@ -335,8 +337,10 @@ def _proofs(store: Store, memory: MemoryRecord) -> int:
 def draft_skill(memory: MemoryRecord, proofs: int) -> SkillDraft:
     """A SKILL.md with the steps of a procedure."""
     assert isinstance(memory.detail, Procedure)
-    title = " ".join(memory.title.split()).rstrip("…").strip(" :,")
-    when = " ".join((memory.detail.when or title).split())
+    title, when = (
+        " ".join(_OF_ONE_TIME.sub(" ", text).split()).strip(" :,")
+        for text in (memory.title, memory.detail.when or memory.title)
+    )
     about = f"{title}. Use it {when[:1].lower()}{when[1:]}." if when != title else f"{title}."
     name = _skill_name(title, memory.id)
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(memory.detail.steps, 1))

@@ -26,6 +26,7 @@ from hotset.sources.memory.memory_writer import CONSOLIDATE, is_by_hand, join_so
 from hotset.sources.memory.patterns import (
     FEWEST_SESSIONS,
     is_lasting_file,
+    is_routine,
     normal_message,
     normal_steps,
     run_of_steps,
@@ -167,7 +168,8 @@ def with_sources(group: SameGroup) -> MemoryRecord:
 
 
 def contained_procedures(procedures: Sequence[MemoryRecord]) -> list[SameGroup]:
-    """Procedures for the same occasion whose steps are all in a longer one, in its order.
+    """Procedures for the same occasion whose steps are all in a longer one, in its order; checks in
+    any order.
 
     A person's own is never merged into another, and none into one that is less trusted.
     """
@@ -188,12 +190,18 @@ def contained_procedures(procedures: Sequence[MemoryRecord]) -> list[SameGroup]:
             and not each.pinned
             and rank(each.trust) <= rank(kept.trust)
             and _is_same_occasion(kept, each)
-            and run_of_steps(_steps(each), _steps(kept))
+            and _contains(kept, each)
         ]
         if lost:
             taken.update(each.id for each in lost)
             groups.append(SameGroup(kept, tuple(lost)))
     return groups
+
+
+def _contains(longer: MemoryRecord, shorter: MemoryRecord) -> bool:
+    if is_routine(longer) and is_routine(shorter):
+        return set(_steps(shorter)) <= set(_steps(longer))
+    return run_of_steps(_steps(shorter), _steps(longer))
 
 
 def _steps(memory: MemoryRecord) -> list[str]:

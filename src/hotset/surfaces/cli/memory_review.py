@@ -364,7 +364,8 @@ def promote(chosen: ProjectOptions, id: str, *, name: str, yes: bool, as_json: b
         draft = next((each for each in memories.skills() if each.procedure == memory.id), None)
     if draft is None:
         raise NotFound(
-            f"{memory.id} has not succeeded in three sessions; see those that have: "
+            f"{memory.id} has not two steps or more that succeeded in three sessions; see those "
+            f"that have: "
             f"{chosen.hint('memory suggest --skills')}"
         )
     named = draft.named(name) if name else draft
