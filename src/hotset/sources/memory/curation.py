@@ -110,7 +110,8 @@ def labels(store: Store) -> Mapping[MemoryId, Label]:
 
 
 def unreviewed(store: Store) -> list[MemoryRecord]:
-    """What a person has not seen yet: made by rules, models or imports; the newest first.
+    """What a person has not seen yet: made by rules, models or imports; the newest first. Without
+    patterns, which later sessions change.
 
     Undoing a review brings its memories back here.
     """
@@ -119,8 +120,13 @@ def unreviewed(store: Store) -> list[MemoryRecord]:
         memory
         for memory in store.newest_memories(_REVIEWED_KINDS, NOT_PUT_ASIDE)
         if memory.source.by != PERSON
+        and not _is_pattern(memory)
         and (memory.id not in seen or memory.run.startswith(f"undo-{REVIEW}"))
     ]
+
+
+def _is_pattern(memory: MemoryRecord) -> bool:
+    return memory.kind is MemoryKind.FACT and is_derived(memory)
 
 
 def judge_memory(
@@ -194,7 +200,11 @@ def confirmed_facts(store: Store) -> Iterator[MemoryRecord]:
     facts = store.memories(kinds_of(Fact), _ACTIVE)
     return iter(
         sorted(
-            (each for each in facts if each.trust is Trust.PERSON and each.valid_until is None),
+            (
+                each
+                for each in facts
+                if each.trust is Trust.PERSON and each.valid_until is None and not _is_pattern(each)
+            ),
             key=lambda each: (each.created, each.id),
         )
     )

@@ -729,7 +729,7 @@ class ProjectMemories:
 
         return tuple(open_conflicts(self.store()))
 
-    def settle_conflict(self, keep_id: str, drop_id: str) -> MemoryRecord:
+    def settle_conflict(self, keep_id: str, drop_id: str, run: str = "") -> MemoryRecord:
         """A person decides: the first holds and replaces the second."""
         from hotset.sources.memory.supersede import settle_conflict  # noqa: PLC0415 - as above
 
@@ -737,7 +737,7 @@ class ProjectMemories:
         keep, drop = (memory_writer.find_memory(store, id).id for id in (keep_id, drop_id))
         if keep == drop:
             raise BadInput("one memory cannot replace itself; name the one to keep, then the other")
-        kept = settle_conflict(store, keep, drop, self._clock())
+        kept = settle_conflict(store, keep, drop, self._clock(), run)
         self._index_memories(store)
         return kept
 

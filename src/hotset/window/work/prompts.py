@@ -26,7 +26,9 @@ _WRAPPERS = frozenset(
         "hook",
     }
 )
-_TAG = re.compile(r"(?:^|(?<=>))[ \t]*<([A-Za-z][\w-]*(?: [\w-]+)?)(?:\s[^<>\n]{0,200})?>", re.MULTILINE)
+_TAG = re.compile(
+    r"(?:^|(?<=>))[ \t]*<([A-Za-z][\w-]*(?: [\w-]+)?)(?:\s[^<>\n]{0,200})?>", re.MULTILINE
+)
 _MOST_TAGS = 200  # in one prompt; what follows is pasted markup
 _COMMAND = re.compile(r"<command-name>\s*(/[\w:-]+)\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.{0,4000}?)</command-args>", re.DOTALL)
