@@ -253,6 +253,28 @@ def test_claude_md_is_taken_where_it_is_the_one_and_agents_md_where_there_is_non
     )
 
 
+@pytest.mark.parametrize(
+    "before", ["A\r\nB", "A\n\x1b[1mB\x1b[0m", "", "\ufeffA\n", "A\u2028\x0cB\n"]
+)
+def test_a_diff_in_a_pipe_applies_to_any_text_to_the_byte(desk: Desk, before: str):
+    subprocess.run(["git", "init", "-q"], cwd=desk.project, check=True)
+    keep(desk, memory("sem-aaaaaaaa", UTC, trust=Trust.PERSON))
+    file = desk.project / "AGENTS.md"
+    file.write_bytes(before.encode())
+    ran = desk.run("memory", "suggest")
+    subprocess.run(["git", "apply"], input=ran.raw, cwd=desk.project, check=True)
+    assert file.read_bytes().startswith(before.encode())
+    assert file.read_bytes().decode().rstrip().endswith(f"- {UTC}")
+
+
+def test_nothing_is_suggested_for_a_file_outside_the_project(desk: Desk):
+    keep(desk, memory("sem-aaaaaaaa", UTC, trust=Trust.PERSON))
+    for name in ("../AGENTS.md", "/etc/hostname"):
+        ran = desk.run("memory", "suggest", "--file", name)
+        assert (ran.code, ran.out) == (2, "")
+        assert "is not in the project" in ran.err
+
+
 RELEASE = "to release the shop"
 
 

@@ -257,7 +257,7 @@ def _add_items(text: str, title: str, items: Sequence[str]) -> str:
     if not items:
         return text
     end = "\r\n" if "\r\n" in text else "\n"
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     added = [f"- {item}{end}" for item in items]
     heading = re.compile(rf"#{{1,6}} {re.escape(title)}\s*", re.IGNORECASE)
     at = next((n for n, line in enumerate(lines) if heading.fullmatch(line)), None)
@@ -277,14 +277,18 @@ def _add_items(text: str, title: str, items: Sequence[str]) -> str:
 
 def as_diff(name: str, before: str | None, after: str) -> str:
     """A unified diff that `git apply` takes; `before` is None if there is no such file."""
-    old = (before or "").splitlines(keepends=True)
     lines = unified_diff(
-        old,
-        after.splitlines(keepends=True),
+        _lines(before or ""),
+        _lines(after),
         f"a/{name}" if before is not None else "/dev/null",
         f"b/{name}",
     )
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """As git counts them, with their ends."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 # Proven procedures, as skills

@@ -3,6 +3,7 @@ as lines for AGENTS.md or as skills."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -309,14 +310,18 @@ def suggest(
         if skills:
             return _print_drafts(chosen, memories.skills(), as_json=as_json)
         name = name or next((each for each in _FILES if (project / each).is_file()), _FILES[0])
+        if not (project / name).resolve().is_relative_to(project.resolve()):
+            raise BadInput(f"{name} is not in the project {project}")
         before = _read(project / name)
         after = memories.suggest(before or "")
     diff = as_diff(name, before, after) if after != (before or "") else ""
     if as_json:
         emit_json({"file": name, "diff": diff})
     elif diff:
-        click.echo(plain(diff), nl=False)
-        chosen.say(f"nothing was written; to apply it: {chosen.hint('memory suggest')} | git apply")
+        # a pipe gets every byte: `git apply` compares them with the file's
+        click.echo(plain(diff) if sys.stdout.isatty() else diff.encode(), nl=False)
+        apply = "git apply" if Path.cwd() == project else f"git -C {project} apply"
+        chosen.say(f"nothing was written; to apply it: {chosen.hint('memory suggest')} | {apply}")
     else:
         chosen.say(
             f"nothing that {name} does not say already; confirm memories first: "
