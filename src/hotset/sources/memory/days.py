@@ -24,6 +24,7 @@ from hotset.sources.memory.data_lines import (
     one_line,
 )
 from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, NAMED_KINDS, WARNING_KINDS
+from hotset.sources.memory.layers import is_telling
 from hotset.sources.memory.memory_writer import is_derived
 from hotset.sources.memory.time_parser import Offset, TimeQuestion, content_words, time_question
 from hotset.store.port import Store
@@ -34,9 +35,30 @@ _MOST_LISTED = 400  # memories of a range
 _MOST_SEARCHED = 2000  # newest memories in which an event or a subject is looked for
 _NEWEST = 5  # memories of "the last thing that we did"
 _TITLE = 100  # characters
-_QUOTED = "a task in words from outside"
-_LEVELS = (12, 4, 2, 1, 0)
-"""Titles of one work that are listed, from the most detailed form to a mere number."""
+_SHORT_TITLE = 60
+_OTHER = "other work"
+
+
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    """How much is listed of each work."""
+
+    titles: int
+    length: int = _TITLE
+    """Characters of a title."""
+    ids: bool = True
+
+
+_LEVELS = (
+    _Detail(12),
+    _Detail(4),
+    _Detail(2),
+    _Detail(1, 60),
+    _Detail(1, 60, ids=False),
+    _Detail(1, 32, ids=False),
+)
+"""From the most detailed form to the shortest that still has every day."""
+_MORE = "For more ask for a day"
 _ALMOST_ALL, _FEW = 0.8, 4
 """A topic that more than this share of a range's episodes have names no work among them, unless
 there are only a few."""
@@ -174,25 +196,31 @@ def work_days(
 def render_days(
     answer: TimeAnswer, offset: Offset, *, max_tokens: int, how: str = HOW, asked: bool = True
 ) -> RenderedText:
-    """The days in as much detail as fits: titles with ids, or how many. Deterministic.
+    """The days in as much detail as fits: titles with ids, titles, or the range by work.
+    Deterministic.
 
     Unless `asked` for, words that are not proven to be a person's are left out.
     """
-    head = f"[hotset memory, {_range_words(answer, offset)}: {DATA}. {how}]"
+    when = _range_words(answer, offset)
+    head, short = (f"[hotset memory, {when}: {DATA}. {more}]" for more in (how, _MORE))
     if not answer.days:
         text = f"{head[:-1]}. Nothing is remembered of that time.]"
         return RenderedText(text, count(text)) if count(text) <= max_tokens else RenderedText()
-    for most in _LEVELS:
-        lines = [_day_lines(day, most, asked=asked) for day in answer.days]
-        if count(join_lines([head, *(line for day in lines for line in day)])) <= max_tokens:
-            break
-    kept = len(lines)
-    while kept and count(_render(head, lines, kept)) > max_tokens:
-        kept -= 1
-    if not kept:
-        return RenderedText()
-    text = _render(head, lines, kept)
-    memories = [each for day in answer.days[:kept] for each in day.memories]
+    for detail in _LEVELS:
+        lines = [line for day in answer.days for line in _day_lines(day, detail, asked=asked)]
+        text = join_lines([head if detail.ids else short, *lines])
+        if count(text) <= max_tokens:
+            return _rendered(text, answer.memories)
+    works = _work_lines(answer.days, offset, asked=asked)
+    for kept in range(len(works), 0, -1):
+        left = f"[{len(works) - kept} more]" if kept < len(works) else ""
+        text = join_lines([short, *works[:kept], left])
+        if count(text) <= max_tokens:
+            return _rendered(text, answer.memories)
+    return RenderedText()
+
+
+def _rendered(text: str, memories: Sequence[MemoryRecord]) -> RenderedText:
     shown: dict[str, Layer] = {
         each.id: Layer.TIMELINE for each in memories if f"[{each.id}]" in text
     }
@@ -210,7 +238,9 @@ def title_of(memory: MemoryRecord, *, asked: bool = True) -> str:
         isinstance(memory.detail, Episode) and memory.detail.quoted
     )
     if is_quoted and not asked:
-        return _QUOTED
+        return (
+            "a task in words from outside" if KINDS[memory.kind].is_dated else "words from outside"
+        )
     return one_line(memory.title or memory.text, _TITLE)
 
 
@@ -251,12 +281,18 @@ def _is_of_its_day(memory: MemoryRecord) -> bool:
     """True for what was done, said or learned that day: no way of doing things, nothing drawn from
     other memories, and what was merged only if it was done."""
     if KINDS[memory.kind].is_dated:
-        return True
+        return not _is_question(memory) or time_question(memory.title, memory.created) is None
     return (
         memory.kind is not MemoryKind.PROCEDURE
         and memory.standing is not Standing.MERGED
         and not is_derived(memory)
     )
+
+
+def _is_question(episode: MemoryRecord) -> bool:
+    """True if something was asked and nothing done."""
+    is_idle = isinstance(episode.detail, Episode) and not episode.detail.actions
+    return is_idle and episode.title.rstrip().endswith("?")
 
 
 def _bounds(bound: str, event: MemoryRecord) -> tuple[float | None, float | None]:
@@ -348,49 +384,63 @@ def _is_changed_file(topic: str, episode: MemoryRecord) -> bool:
 
 def _topics_shared(episodes: Sequence[MemoryRecord]) -> Counter[str]:
     """How many episodes have each topic, without those that almost all of them have."""
-    often = Counter(topic for each in episodes for topic in dict.fromkeys(each.topics))
+    often = Counter(
+        topic for each in episodes for topic in dict.fromkeys(each.topics) if is_telling(topic)
+    )
     most = max(_FEW, _ALMOST_ALL * len(episodes))
     return Counter({topic: many for topic, many in often.items() if many <= most})
 
 
-def _day_lines(day: WorkDay, most: int, *, asked: bool) -> list[str]:
-    named = (
-        *((work.name, work.episodes, "task") for work in day.works),
-        ("decided", day.decided, "memory"),
-        ("noted", day.noted, "memory"),
-        ("left", day.left, "memory"),
-    )
-    lines = (
-        f"- {_titles(name, memories, most, what, asked=asked)}"
-        for name, memories, what in named
-        if memories
-    )
+def _day_lines(day: WorkDay, detail: _Detail, *, asked: bool) -> list[str]:
+    lines = (f"- {_titles(name, each, detail, asked=asked)}" for name, each in _named_parts(day))
     return [f"{day_name(day.day)}:", *lines]
 
 
-def _titles(
-    name: str, memories: Sequence[MemoryRecord], most: int, what: str, *, asked: bool
-) -> str:
+def _titles(name: str, memories: Sequence[MemoryRecord], detail: _Detail, *, asked: bool) -> str:
     """`auth: Rotate the tokens: success [ep-...]; and 2 more`."""
-    if not most:
-        many = len(memories)
-        plural = what if many == 1 else "memories" if what == "memory" else f"{what}s"
-        return f"{one_line(name, _TITLE) or 'other'}: {many} {plural}"
     groups = group_items(memories, lambda each: title_of(each, asked=asked))
     parts = [
-        f"{title_of(group.item, asked=asked)}{ending_of(group.item)}"
-        f"{f' ({len(group.others) + 1} times)' if group.others else ''} [{group.item.id}]"
-        for group in groups[:most]
+        f"{one_line(title_of(group.item, asked=asked), detail.length)}{ending_of(group.item)}"
+        f"{f' ({len(group.others) + 1} times)' if group.others else ''}"
+        f"{f' [{group.item.id}]' if detail.ids else ''}"
+        for group in groups[: detail.titles]
     ]
-    if (more := sum(1 + len(group.others) for group in groups[most:])) > 0:
+    if (more := sum(1 + len(group.others) for group in groups[detail.titles :])) > 0:
         parts.append(f"and {more} more")
     return f"{f'{one_line(name, _TITLE)}: ' if name else ''}{'; '.join(parts)}"
 
 
-def _render(head: str, days: Sequence[Sequence[str]], kept: int) -> str:
-    left = len(days) - kept
-    note = f"[{left} more day{'' if left == 1 else 's'}; ask for a shorter time]" if left else ""
-    return join_lines([head, *(line for day in days[:kept] for line in day), note])
+def _work_lines(days: Sequence[WorkDay], offset: Offset, *, asked: bool) -> list[str]:
+    """A line for each work of all days, the largest first: `- login: 5 times, 2026-10-05 to
+    2026-10-30, last: Rotate the tokens`."""
+    episodes = [each for day in days for work in day.works for each in work.episodes]
+    works: dict[str, list[MemoryRecord]] = {}
+    whole = WorkDay(
+        days[0].day,
+        tuple(_works(episodes, _topics_shared(episodes))),
+        decided=tuple(each for day in days for each in day.decided),
+        noted=tuple(each for day in days for each in day.noted),
+        left=tuple(each for day in days for each in day.left),
+    )
+    for name, memories in _named_parts(whole):
+        works.setdefault(name or _OTHER, []).extend(memories)
+    lines = []
+    for name in sorted(works, key=lambda name: (-len(works[name]), name)):
+        group = sorted(works[name], key=lambda each: (each.created, each.id))
+        first, last = (
+            _local_day(each.created, offset).isoformat() for each in (group[0], group[-1])
+        )
+        when = first if first == last else f"{first} to {last}"
+        often = f"{len(group)} times, " if len(group) > 1 else ""
+        title = one_line(title_of(group[-1], asked=asked), _SHORT_TITLE)
+        lines.append(f"- {one_line(name, _TITLE)}: {often}{when}, last: {title}")
+    return lines
+
+
+def _named_parts(day: WorkDay) -> Iterator[tuple[str, tuple[MemoryRecord, ...]]]:
+    yield from ((work.name, work.episodes) for work in day.works)
+    parts = (("decided", day.decided), ("noted", day.noted), ("left", day.left))
+    yield from ((name, memories) for name, memories in parts if memories)
 
 
 def _range_words(answer: TimeAnswer, offset: Offset) -> str:
@@ -420,5 +470,6 @@ def standup_days(
 ) -> tuple[WorkDay, ...]:
     """What was done and decided since then, oldest day first; without what was merged."""
     newest = store.newest_memories(NAMED_KINDS, _HAPPENED, since=since, until=until)
-    days = work_days(islice(filter(_is_of_its_day, newest), _MOST_LISTED), offset)
+    done = (each for each in newest if _is_of_its_day(each) and not _is_question(each))
+    days = work_days(islice(done, _MOST_LISTED), offset)
     return tuple(replace(day, left=()) for day in days)

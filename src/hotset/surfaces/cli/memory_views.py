@@ -668,6 +668,8 @@ def _describe_action(event: Event) -> str:
         return f"Nothing was changed: {detail['note']}."
     before, after = (float(detail.get(name, 0)) for name in ("before", "after"))
     done = _REMEDIES.get(str(detail.get("remedy")), str(detail.get("remedy")))
+    if after == before:
+        return f"{done}."
     return f"{done}: {after:,.0f} instead of {before:,.0f} {detail.get('unit')}."
 
 
