@@ -65,29 +65,34 @@ class SameGroup:
     lost: tuple[MemoryRecord, ...]
 
 
-def goal_words(episode: MemoryRecord) -> frozenset[str]:
+def goal_words(episode: MemoryRecord) -> StatementWords:
     """The words of its goal by which the same work is looked for."""
-    return _goal_words(episode.detail).words if isinstance(episode.detail, Episode) else frozenset()
+    return (
+        _goal_words(episode.detail) if isinstance(episode.detail, Episode) else statement_words("")
+    )
 
 
 class GoalIndex:
-    """Finds episodes whose goals share enough words to be compared."""
+    """Finds episodes whose goals may be the same."""
 
-    def __init__(self, goals: Mapping[MemoryId, frozenset[str]]) -> None:
+    def __init__(self, goals: Mapping[MemoryId, StatementWords]) -> None:
         self._goals = goals
         self._postings: dict[str, list[MemoryId]] = {}
-        for id, words in goals.items():
-            for word in words:
+        for id, goal in goals.items():
+            for word in goal.words:
                 self._postings.setdefault(word, []).append(id)
 
     def near(self, id: MemoryId) -> list[MemoryId]:
         """Without the episode itself, those that share most first."""
-        words = self._goals[id]
-        shared = Counter(other for word in words for other in self._postings[word] if other != id)
+        goal = self._goals[id]
+        shared = Counter(
+            other for word in goal.words for other in self._postings[word] if other != id
+        )
         return [
             other
             for other, many in shared.most_common()
-            if many >= _OVERLAP * min(len(words), len(self._goals[other]))
+            if many >= _OVERLAP * min(len(goal.words), len(self._goals[other].words))
+            and not conflict(goal, self._goals[other])
         ]
 
 
