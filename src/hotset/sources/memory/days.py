@@ -26,6 +26,7 @@ from hotset.sources.memory.data_lines import (
 from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, NAMED_KINDS, WARNING_KINDS
 from hotset.sources.memory.layers import is_telling
 from hotset.sources.memory.memory_writer import is_derived
+from hotset.sources.memory.overview import is_question
 from hotset.sources.memory.time_parser import Offset, TimeQuestion, content_words, time_question
 from hotset.store.port import Store
 from hotset.text.terms import first_hits, terms
@@ -281,18 +282,12 @@ def _is_of_its_day(memory: MemoryRecord) -> bool:
     """True for what was done, said or learned that day: no way of doing things, nothing drawn from
     other memories, and what was merged only if it was done."""
     if KINDS[memory.kind].is_dated:
-        return not _is_question(memory) or time_question(memory.title, memory.created) is None
+        return not is_question(memory) or time_question(memory.title, memory.created) is None
     return (
         memory.kind is not MemoryKind.PROCEDURE
         and memory.standing is not Standing.MERGED
         and not is_derived(memory)
     )
-
-
-def _is_question(episode: MemoryRecord) -> bool:
-    """True if something was asked and nothing done."""
-    is_idle = isinstance(episode.detail, Episode) and not episode.detail.actions
-    return is_idle and episode.title.rstrip().endswith("?")
 
 
 def _bounds(bound: str, event: MemoryRecord) -> tuple[float | None, float | None]:
@@ -470,6 +465,6 @@ def standup_days(
 ) -> tuple[WorkDay, ...]:
     """What was done and decided since then, oldest day first; without what was merged."""
     newest = store.newest_memories(NAMED_KINDS, _HAPPENED, since=since, until=until)
-    done = (each for each in newest if _is_of_its_day(each) and not _is_question(each))
+    done = (each for each in newest if _is_of_its_day(each) and not is_question(each))
     days = work_days(islice(done, _MOST_LISTED), offset)
     return tuple(replace(day, left=()) for day in days)

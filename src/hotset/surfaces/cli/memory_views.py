@@ -433,8 +433,8 @@ def _hint_for_more(chosen: ProjectOptions, *narrowed: object) -> str:
     if any(narrowed):
         return "; see all: " + chosen.hint("memory list --standing any")
     return (
-        f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or: "
-        f"{chosen.hint('memory add TEXT')}"
+        f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or learn from "
+        f"those that you have: {chosen.hint('memory learn')}"
     )
 
 
