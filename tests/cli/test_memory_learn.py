@@ -212,6 +212,7 @@ def test_a_session_that_went_through_hotset_is_not_learned_a_second_time(filled:
     assert found["sessions"]["live"] == 1
 
 
+@pytest.mark.row("M5")
 def test_twenty_two_sessions_of_the_same_work_are_learned_as_one_episode(desk: Desk):
     goals = (
         "Fix the failing date parser tests",

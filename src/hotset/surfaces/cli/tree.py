@@ -99,7 +99,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "standup:standup", "What was done, decided and is open, day by day."
         ),
         "memory": CommandEntry(
-            "tree:memory", "What was learned: list, search, add, edit, forget ..."
+            "tree:memory", "What was learned: search, learn, review, add, edit ..."
         ),
         "continuity": CommandEntry(
             "continuity:continuity", "CONTINUITY.md: the state of the work, in a file."
@@ -209,6 +209,7 @@ MEMORY = {
     cls=LazyGroup,
     sections={"Commands": MEMORY},
     epilog="\b\nExamples:\n"
+    "  hotset memory learn ~/.codex/sessions\n"
     "  hotset memory list --since yesterday\n"
     '  hotset memory search "how did we fix the flaky upload test"\n'
     '  hotset memory add "Releases are cut on Tuesdays"\n'
