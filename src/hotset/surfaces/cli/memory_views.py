@@ -277,10 +277,19 @@ def search(
     if is_empty:
         chosen.say(f"nothing is remembered yet{_hint_for_more(chosen)}")
     elif not items:
+        what = _describe_period(recall.since, recall.until) or "that"
         chosen.say(
-            f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}"
+            f"nothing is remembered of {what}; see what there is: {chosen.hint('memory list')}"
         )
     return OK if items or is_empty else FOUND
+
+
+def _describe_period(since: float | None, until: float | None) -> str:
+    """`2026-03-01 to 2026-03-31`; empty unless both ends are known."""
+    if since is None or until is None:
+        return ""
+    first, last = (time.strftime("%Y-%m-%d", time.localtime(each)) for each in (since, until - 1.0))
+    return first if first == last else f"{first} to {last}"
 
 
 @click.command(
