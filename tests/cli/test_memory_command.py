@@ -16,6 +16,7 @@ from tests.cli.conftest import Desk, Ran, desk_in, fill
 from tests.cli.test_bad_questions import EMPTY, LONG, SQL, STRANGE, is_answered
 from tests.cli.test_terminal import on_a_terminal
 
+COMMANDS = {name: entry for part in MEMORY.values() for name, entry in part.items()}
 TUESDAY = "Releases of the shop are cut on Tuesdays"
 WEDNESDAY = "Releases of the shop are cut on Wednesdays"
 PITFALL = "The upload test is flaky when the clock jumps"
@@ -298,14 +299,14 @@ def test_every_question_is_answered_however_it_was_meant(desk: Desk):
     assert desk.run("verify").code == 0
 
 
-@pytest.mark.parametrize("name", MEMORY)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_has_examples_and_a_short_line(name: str):
     command = memory.get_command(None, name)  # type: ignore[arg-type]
 
     assert command is not None
     assert command.epilog is not None
     assert f"hotset memory {name}" in command.epilog
-    assert len(MEMORY[name].short) <= 60
+    assert len(COMMANDS[name].short) <= 60
 
 
 def test_every_session_is_looked_at_once(filled: Desk):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hotset.replay.formats import read
+from hotset.replay.learning import KnownSessions, LearnState, keep_learned, plan_learning
+from hotset.store.sqlite import SqliteStore
 from tests.cli.conftest import Desk
 from tests.cli.recordings import (
     ClaudeCode,
@@ -208,6 +212,7 @@ def test_a_session_that_went_through_hotset_is_not_learned_a_second_time(filled:
     assert found["sessions"]["live"] == 1
 
 
+@pytest.mark.row("M5")
 def test_twenty_two_sessions_of_the_same_work_are_learned_as_one_episode(desk: Desk):
     goals = (
         "Fix the failing date parser tests",
@@ -224,6 +229,33 @@ def test_twenty_two_sessions_of_the_same_work_are_learned_as_one_episode(desk: D
     assert len(episodes) == 1
     sessions = [each for each in episodes[0]["source"]["places"] if each.startswith("session:")]
     assert len(sessions) == 21
+    assert desk.run("memory", "consolidate").out.strip() == "nothing new"
+
+
+def test_two_that_learn_the_same_at_once_keep_it_once(desk: Desk):
+    file = parser_session(desk.project, 1).write(desk.home)
+    (recorded,) = read([file])
+    with closing(SqliteStore.open(desk.data)) as one, closing(SqliteStore.open(desk.data)) as two:
+        plans = [plan_learning(recorded, file, KnownSessions(each), None) for each in (one, two)]
+        for store, plan in zip((one, two), plans, strict=True):
+            assert plan.state is LearnState.NEW
+            keep_learned(store, plan)
+        assert len(list(one.sessions())) == 1
+    assert learned(desk, str(file))["sessions"]["known"] == 1
+    assert len([each for each in listed(desk) if "parser" in each["title"]]) == 1
+
+
+def test_a_run_that_was_cut_short_is_finished_by_the_next(desk: Desk):
+    for number in range(3):
+        file = parser_session(desk.project, number).write(desk.home)
+        with closing(SqliteStore.open(desk.data)) as store:
+            (recorded,) = read([file])
+            keep_learned(store, plan_learning(recorded, file, KnownSessions(store), None))
+
+    ran = learned(desk, str(file.parent))
+
+    assert ran["sessions"]["known"] == 3
+    assert {"episode", "procedure"} <= {each["kind"] for each in ran["memories"]}
     assert desk.run("memory", "consolidate").out.strip() == "nothing new"
 
 

@@ -164,10 +164,45 @@ def test_it_asks_which_of_two_holds_and_keeps_the_answer(desk: Desk):
     found = desk.run("memory", "review", "--json").json()
     assert {each["id"] for each in found["conflicts"][0]} == {one.id, two.id}
 
-    desk.run("memory", "review", "--holds", two.id, one.id)
+    ran = desk.run("memory", "review", "--holds", two.id, one.id, "--json").json()
 
     assert shown(desk, one.id)["standing"] == "superseded"
     assert desk.run("memory", "review", "--json").json()["conflicts"] == []
+    assert desk.run("memory", "undo", ran["run"]).code == 0
+    assert shown(desk, one.id)["standing"] == "active"
+
+
+def test_of_two_that_contradict_each_other_both_may_hold(desk: Desk):
+    one = memory("sem-aaaaaaaa", "The port of the shop is 8000", trust=Trust.PERSON)
+    two = memory("sem-bbbbbbbb", "The port of the admin is 9000", trust=Trust.PERSON)
+    keep(desk, one, two, links=(MemoryLink(one.id, two.id, Relation.CONTRADICTS, 1.0),))
+    ran = desk.run("memory", "review", "--both", one.id, two.id)
+    assert ran.code == 0
+    assert "undo" not in ran.err
+    assert desk.run("memory", "review", "--json").json()["conflicts"] == []
+    assert {shown(desk, each.id)["standing"] for each in (one, two)} == {"active"}
+
+
+def test_a_review_that_is_interrupted_keeps_what_was_decided_and_says_how_to_take_it_back(
+    three: Desk,
+):
+    terminal = Terminal(three, "memory", "review")
+    terminal.sees(b"[k]eep")
+    terminal.types(b"d\n")
+    terminal.sees(b"2 of 3")
+    terminal.types(b"\x04")
+    code, said = terminal.ends()
+    assert code == 0
+    assert "1 memory decided, 2 left" in said
+    assert "memory undo review-" in said
+    assert len(waiting(three)) == 2
+
+
+def test_a_pattern_is_neither_reviewed_nor_suggested(desk: Desk):
+    source = Provenance("rules")
+    keep(desk, memory("sem-aaaaaaaa", "Fix the tests", source=source, trust=Trust.PERSON))
+    assert desk.run("memory", "review").code == 1
+    assert desk.run("memory", "suggest").code == 1
 
 
 @pytest.mark.row("M5")
@@ -218,6 +253,28 @@ def test_claude_md_is_taken_where_it_is_the_one_and_agents_md_where_there_is_non
     )
 
 
+@pytest.mark.parametrize(
+    "before", ["A\r\nB", "A\n\x1b[1mB\x1b[0m", "", "\ufeffA\n", "A\u2028\x0cB\n"]
+)
+def test_a_diff_in_a_pipe_applies_to_any_text_to_the_byte(desk: Desk, before: str):
+    subprocess.run(["git", "init", "-q"], cwd=desk.project, check=True)
+    keep(desk, memory("sem-aaaaaaaa", UTC, trust=Trust.PERSON))
+    file = desk.project / "AGENTS.md"
+    file.write_bytes(before.encode())
+    ran = desk.run("memory", "suggest")
+    subprocess.run(["git", "apply"], input=ran.raw, cwd=desk.project, check=True)
+    assert file.read_bytes().startswith(before.encode())
+    assert file.read_bytes().decode().rstrip().endswith(f"- {UTC}")
+
+
+def test_nothing_is_suggested_for_a_file_outside_the_project(desk: Desk):
+    keep(desk, memory("sem-aaaaaaaa", UTC, trust=Trust.PERSON))
+    for name in ("../AGENTS.md", "/etc/hostname"):
+        ran = desk.run("memory", "suggest", "--file", name)
+        assert (ran.code, ran.out) == (2, "")
+        assert "is not in the project" in ran.err
+
+
 RELEASE = "to release the shop"
 
 
@@ -256,7 +313,7 @@ def test_a_procedure_that_proved_itself_three_times_becomes_a_skill_after_a_yes(
 
 @pytest.mark.parametrize("name", ["Release", "a--b", "../x", "a b", "-a"])
 def test_a_name_that_no_skill_may_have_is_refused(desk: Desk, name: str):
-    keep(desk, steps("proc-aaaaaaaa", "make tag", sessions=3))
+    keep(desk, steps("proc-aaaaaaaa", "make tag", "make publish", sessions=3))
     ran = desk.run("memory", "promote", "proc-aaaaaaaa", "--yes", f"--name={name}")
     assert ran.code == 2
     assert "a skill's name" in ran.err

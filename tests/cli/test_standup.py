@@ -78,7 +78,7 @@ def test_before_after_first_and_latest_order_what_is_listed(shop: Desk):
 def test_a_time_of_which_nothing_is_remembered_is_said_so(shop: Desk):
     ran = shop.run("memory", "search", "what happened in the year 2001")
     assert (ran.code, ran.out) == (1, "")
-    assert "nothing is remembered of that" in ran.err
+    assert "nothing is remembered of 2001-01-01 to 2001-12-31" in ran.err
 
 
 def test_a_standup_reads_what_was_done_and_decided_by_day(shop: Desk):

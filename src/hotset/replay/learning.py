@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.dialects import anthropic
+from hotset.errors import StoreFailed
 from hotset.nouns.deposit import ReplyReceived, RequestReceived
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Reply, Request
@@ -114,9 +115,19 @@ def plan_learning(
 
 
 def keep_learned(store: Store, session: LearnableSession) -> None:
-    """Writes what is new of a session; durable when it returns. Raises a `HotsetError`."""
-    for future in [store.keep(*turn) for turn in session.turns]:
-        future.result(_KEEP_SECONDS)
+    """Writes what is new of a session; durable when it returns. A turn that another process wrote
+    meanwhile is left to it. Raises a `HotsetError`."""
+    for (asked, _), future in [(turn, store.keep(*turn)) for turn in session.turns]:
+        try:
+            future.result(_KEEP_SECONDS)
+        except StoreFailed:
+            if not _has_turn(store, asked):
+                raise
+
+
+def _has_turn(store: Store, asked: RequestReceived) -> bool:
+    session = KnownSessions(store).by_key.get(asked.key)
+    return session is not None and any(turn.id == asked.id for turn in store.turns(session))
 
 
 def as_anthropic(message: RecordedMessage) -> Iterator[dict[str, Any]]:

@@ -126,6 +126,23 @@ def test_a_prompt_that_asks_for_a_time_is_told_its_days(folder: Path):
     assert re.search(r"(?m)^\w+day \d{4}-\d\d-\d\d:$", told)
 
 
+@pytest.mark.row("M7")
+def test_a_long_time_in_little_room_is_told_by_work_instead_of_by_day(folder: Path):
+    done = [
+        episode(f"Rename column {number} of the {topic} report", (topic,), 30 + number)
+        for number in range(40)
+        for topic in ("stock", "returns")
+    ]
+    with contextlib.closing(SqliteStore.open(folder)) as store:
+        store.keep(Remembered(tuple(done))).result(60)
+    (told,) = answers(folder, prompt="What did we do in the last 80 days?")
+    days = told.partition("[hotset memory, ")[2]
+    assert "For more ask for a day]" in days.splitlines()[0]
+    assert re.search(r"(?m)^- stock: 40 times, [\d-]{10} to [\d-]{10}, last: Rename column 0", days)
+    assert re.search(r"(?m)^- date parser: 4 times, ", days)
+    assert "[ep-" not in days
+
+
 @pytest.mark.row("M3")
 def test_a_topic_of_the_index_is_opened_by_its_id_and_by_its_name(folder: Path):
     told, by_id, by_name, _ = answers(

@@ -85,6 +85,7 @@ from hotset.sources.memory.patterns import (
     trouble_key,
 )
 from hotset.sources.memory.supersede import (
+    StatementWords,
     merge_group,
     mergers,
     say_the_same,
@@ -405,7 +406,7 @@ class _Ground:
     clusters: list[Cluster] = field(default_factory=list)
     common: ThingCounts = field(default_factory=ThingCounts)
     met: dict[str, TroubleHistory] = field(default_factory=dict)
-    goals: dict[tuple[float, MemoryId], frozenset[str]] = field(default_factory=dict)
+    goals: dict[tuple[float, MemoryId], StatementWords] = field(default_factory=dict)
     """The words of each goal, by time."""
 
     @property

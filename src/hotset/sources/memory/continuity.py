@@ -668,8 +668,7 @@ def parts(store: Store, overview: Overview) -> ContinuityParts:
     )
     return ContinuityParts(
         state=tuple(
-            f"{day(each.time)} {_title(each)} ({each.ending}) [{each.id}]"
-            for each in done[:_LATEST]
+            f"{day(each.time)} {_title(each)}{_ending(each)} [{each.id}]" for each in done[:_LATEST]
         ),
         decisions=tuple(f"{_title(each)} [{each.id}]" for each in overview.decisions[:_DECISIONS]),
         known=tuple(f"{_title(each)} [{each.id}]" for each in overview.known[:_KNOWN]),
@@ -694,6 +693,10 @@ def _mistake(memory: MemoryRecord) -> str:
     if isinstance(detail, Pitfall) and detail.what and detail.instead:
         return one_line(f"{detail.what}: {detail.instead}", _LONGEST)
     return one_line(memory.title or memory.text, _LONGEST)
+
+
+def _ending(line: OverviewLine) -> str:
+    return f" ({line.ending})" if line.ending is not Ending.UNKNOWN else ""
 
 
 def _title(line: OverviewLine) -> str:

@@ -44,6 +44,7 @@ from hotset.sources.memory.memory_writer import (
     sessions_of,
     title_for,
 )
+from hotset.sources.memory.patterns import is_routine
 from hotset.store.port import Store
 
 PROOFS = 3
@@ -59,12 +60,14 @@ _REVIEWED_KINDS = frozenset(
 _ACTIVE = frozenset({Standing.ACTIVE})
 _STANDS_THERE = 0.8  # of a fact's telling words, in one line of the file
 _CHECKS_TITLE, _FACTS_TITLE = "Checks", "Conventions"
-_AFTER_A_CHANGE = "after a change"
 _COMMAND = re.compile(r"`([^`\n]+)`")
 _BLANK = re.compile(r"<(?:text|id|file|version)>")
 """A place for a value that differs each time: no line for a file that everybody reads."""
+_FEWEST_STEPS = 2  # of a skill; one command is a line in AGENTS.md
 _SKILL_NAME = 48  # characters; the specification allows 64
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_OF_ONE_TIME = re.compile(r"\bv?\d+(?:\.\d+)+\b|\u2026")
+"""What differs each time in the title of a procedure: versions."""
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -107,7 +110,8 @@ def labels(store: Store) -> Mapping[MemoryId, Label]:
 
 
 def unreviewed(store: Store) -> list[MemoryRecord]:
-    """What a person has not seen yet: made by rules, models or imports; the newest first.
+    """What a person has not seen yet: made by rules, models or imports; the newest first. Without
+    patterns, which later sessions change.
 
     Undoing a review brings its memories back here.
     """
@@ -116,8 +120,13 @@ def unreviewed(store: Store) -> list[MemoryRecord]:
         memory
         for memory in store.newest_memories(_REVIEWED_KINDS, NOT_PUT_ASIDE)
         if memory.source.by != PERSON
+        and not _is_pattern(memory)
         and (memory.id not in seen or memory.run.startswith(f"undo-{REVIEW}"))
     ]
+
+
+def _is_pattern(memory: MemoryRecord) -> bool:
+    return memory.kind is MemoryKind.FACT and is_derived(memory)
 
 
 def judge_memory(
@@ -191,7 +200,11 @@ def confirmed_facts(store: Store) -> Iterator[MemoryRecord]:
     facts = store.memories(kinds_of(Fact), _ACTIVE)
     return iter(
         sorted(
-            (each for each in facts if each.trust is Trust.PERSON and each.valid_until is None),
+            (
+                each
+                for each in facts
+                if each.trust is Trust.PERSON and each.valid_until is None and not _is_pattern(each)
+            ),
             key=lambda each: (each.created, each.id),
         )
     )
@@ -208,8 +221,7 @@ def proven_checks(store: Store) -> Iterator[str]:
         ):
             continue
         sessions = len(sessions_of(memory.source))
-        is_routine = memory.detail.when.lower().startswith(_AFTER_A_CHANGE)
-        if is_routine and (sessions > 1 or memory.trust is Trust.PERSON):
+        if is_routine(memory) and (sessions > 1 or memory.trust is Trust.PERSON):
             for step in memory.detail.steps:
                 for command in _COMMAND.findall(step):
                     if _BLANK.search(command):
@@ -245,7 +257,7 @@ def _add_items(text: str, title: str, items: Sequence[str]) -> str:
     if not items:
         return text
     end = "\r\n" if "\r\n" in text else "\n"
-    lines = text.splitlines(keepends=True)
+    lines = _lines(text)
     added = [f"- {item}{end}" for item in items]
     heading = re.compile(rf"#{{1,6}} {re.escape(title)}\s*", re.IGNORECASE)
     at = next((n for n, line in enumerate(lines) if heading.fullmatch(line)), None)
@@ -265,14 +277,18 @@ def _add_items(text: str, title: str, items: Sequence[str]) -> str:
 
 def as_diff(name: str, before: str | None, after: str) -> str:
     """A unified diff that `git apply` takes; `before` is None if there is no such file."""
-    old = (before or "").splitlines(keepends=True)
     lines = unified_diff(
-        old,
-        after.splitlines(keepends=True),
+        _lines(before or ""),
+        _lines(after),
         f"a/{name}" if before is not None else "/dev/null",
         f"b/{name}",
     )
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    """As git counts them, with their ends."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 # Proven procedures, as skills
@@ -304,7 +320,7 @@ def proven_procedures(store: Store) -> list[SkillDraft]:
         memory
         for memory in store.memories(kinds_of(Procedure), _ACTIVE)
         if isinstance(memory.detail, Procedure)
-        and memory.detail.steps
+        and len(memory.detail.steps) >= _FEWEST_STEPS
         and memory.trust in (Trust.OUTCOME, Trust.PERSON)
     ]
     used = store.memory_uses([memory.id for memory in found])
@@ -335,8 +351,10 @@ def _proofs(store: Store, memory: MemoryRecord) -> int:
 def draft_skill(memory: MemoryRecord, proofs: int) -> SkillDraft:
     """A SKILL.md with the steps of a procedure."""
     assert isinstance(memory.detail, Procedure)
-    title = " ".join(memory.title.split()).rstrip("…").strip(" :,")
-    when = " ".join((memory.detail.when or title).split())
+    title, when = (
+        " ".join(_OF_ONE_TIME.sub(" ", text).split()).strip(" :,")
+        for text in (memory.title, memory.detail.when or memory.title)
+    )
     about = f"{title}. Use it {when[:1].lower()}{when[1:]}." if when != title else f"{title}."
     name = _skill_name(title, memory.id)
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(memory.detail.steps, 1))

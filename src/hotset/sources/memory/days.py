@@ -3,6 +3,7 @@ stand-up."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +23,11 @@ from hotset.sources.memory.data_lines import (
     join_lines,
     one_line,
 )
-from hotset.sources.memory.kinds import KINDS, NAMED_KINDS, WARNING_KINDS
-from hotset.sources.memory.time_parser import TimeQuestion, content_words, time_question
+from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, NAMED_KINDS, WARNING_KINDS
+from hotset.sources.memory.layers import is_telling
+from hotset.sources.memory.memory_writer import is_derived
+from hotset.sources.memory.overview import is_question
+from hotset.sources.memory.time_parser import Offset, TimeQuestion, content_words, time_question
 from hotset.store.port import Store
 from hotset.text.terms import first_hits, terms
 from hotset.tokens import count
@@ -32,9 +36,30 @@ _MOST_LISTED = 400  # memories of a range
 _MOST_SEARCHED = 2000  # newest memories in which an event or a subject is looked for
 _NEWEST = 5  # memories of "the last thing that we did"
 _TITLE = 100  # characters
-_QUOTED = "a task in words from outside"
-_LEVELS = (12, 4, 2, 1, 0)
-"""Titles of one work that are listed, from the most detailed form to a mere number."""
+_SHORT_TITLE = 60
+_OTHER = "other work"
+
+
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    """How much is listed of each work."""
+
+    titles: int
+    length: int = _TITLE
+    """Characters of a title."""
+    ids: bool = True
+
+
+_LEVELS = (
+    _Detail(12),
+    _Detail(4),
+    _Detail(2),
+    _Detail(1, 60),
+    _Detail(1, 60, ids=False),
+    _Detail(1, 32, ids=False),
+)
+"""From the most detailed form to the shortest that still has every day."""
+_MORE = "For more ask for a day"
 _ALMOST_ALL, _FEW = 0.8, 4
 """A topic that more than this share of a range's episodes have names no work among them, unless
 there are only a few."""
@@ -84,6 +109,12 @@ class TimeAnswer:
     def memories(self) -> list[MemoryRecord]:
         return [each for day in self.days for each in day.memories]
 
+    def spans(self, moment: float) -> bool:
+        """True if it lies in the range."""
+        return (self.since is None or self.since <= moment) and (
+            self.until is None or moment < self.until
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Standup:
@@ -96,16 +127,19 @@ class Standup:
     """When something was last done, if that was before `since`."""
 
 
-def local_offset(now: float) -> float:
-    """Seconds by which this machine's clock is ahead of UTC."""
-    return float(time.localtime(now).tm_gmtoff)
+def local_offset(moment: float) -> float:
+    """Seconds by which this machine's clock is ahead of UTC at a moment."""
+    try:
+        return float(time.localtime(moment).tm_gmtoff)
+    except (OverflowError, OSError, ValueError):
+        return 0.0
 
 
 def answer_time(
     query: str,
     store: Store,
     now: float,
-    offset: float,
+    offset: Offset,
     kinds: frozenset[MemoryKind] = frozenset(),
 ) -> TimeAnswer | None:
     """The memories that a question of time asks for, by day; None if it is no such question, or
@@ -128,22 +162,30 @@ def answer_time(
 
 
 def find_event(words: str, store: Store, now: float) -> MemoryRecord | None:
-    """The latest memory that an event such as "the release" or "we moved to GitLab" names."""
+    """The latest memory that an event such as "the release" or "we moved to GitLab" names: work
+    that was done rather than words about it."""
     wanted = content_words(words)
-    named = None
-    newest = store.newest_memories(NAMED_KINDS, _HAPPENED, until=now)
+    said = mentioned = None
+    newest = store.newest_memories(NAMED_KINDS - ADVICE_KINDS, _HAPPENED, until=now)
     for memory in islice(newest, _MOST_SEARCHED):
-        if not wanted or memory.title.rstrip().endswith("?") or time_question(memory.title, now):
+        if (
+            not wanted
+            or is_derived(memory)
+            or memory.title.rstrip().endswith("?")
+            or time_question(memory.title, now)
+        ):
             continue
         if _mentions(memory.title, wanted):
-            return memory
-        if named is None and _mentions(_whole_text(memory), wanted):
-            named = memory
-    return named
+            if isinstance(memory.detail, Episode) and memory.detail.actions:
+                return memory
+            said = said or memory
+        elif said is None and mentioned is None and _mentions(_whole_text(memory), wanted):
+            mentioned = memory
+    return said or mentioned
 
 
 def work_days(
-    memories: Iterable[MemoryRecord], offset: float, *, newest_first: bool = False
+    memories: Iterable[MemoryRecord], offset: Offset, *, newest_first: bool = False
 ) -> tuple[WorkDay, ...]:
     """The memories by day, and on each day by work."""
     ordered = sorted(memories, key=lambda each: (each.created, each.id), reverse=newest_first)
@@ -153,27 +195,33 @@ def work_days(
 
 
 def render_days(
-    answer: TimeAnswer, offset: float, *, max_tokens: int, how: str = HOW, asked: bool = True
+    answer: TimeAnswer, offset: Offset, *, max_tokens: int, how: str = HOW, asked: bool = True
 ) -> RenderedText:
-    """The days in as much detail as fits: titles with ids, or how many. Deterministic.
+    """The days in as much detail as fits: titles with ids, titles, or the range by work.
+    Deterministic.
 
     Unless `asked` for, words that are not proven to be a person's are left out.
     """
-    head = f"[hotset memory, {_range_words(answer, offset)}: {DATA}. {how}]"
+    when = _range_words(answer, offset)
+    head, short = (f"[hotset memory, {when}: {DATA}. {more}]" for more in (how, _MORE))
     if not answer.days:
         text = f"{head[:-1]}. Nothing is remembered of that time.]"
         return RenderedText(text, count(text)) if count(text) <= max_tokens else RenderedText()
-    for most in _LEVELS:
-        lines = [_day_lines(day, most, asked=asked) for day in answer.days]
-        if count(join_lines([head, *(line for day in lines for line in day)])) <= max_tokens:
-            break
-    kept = len(lines)
-    while kept and count(_render(head, lines, kept)) > max_tokens:
-        kept -= 1
-    if not kept:
-        return RenderedText()
-    text = _render(head, lines, kept)
-    memories = [each for day in answer.days[:kept] for each in day.memories]
+    for detail in _LEVELS:
+        lines = [line for day in answer.days for line in _day_lines(day, detail, asked=asked)]
+        text = join_lines([head if detail.ids else short, *lines])
+        if count(text) <= max_tokens:
+            return _rendered(text, answer.memories)
+    works = _work_lines(answer.days, offset, asked=asked)
+    for kept in range(len(works), 0, -1):
+        left = f"[{len(works) - kept} more]" if kept < len(works) else ""
+        text = join_lines([short, *works[:kept], left])
+        if count(text) <= max_tokens:
+            return _rendered(text, answer.memories)
+    return RenderedText()
+
+
+def _rendered(text: str, memories: Sequence[MemoryRecord]) -> RenderedText:
     shown: dict[str, Layer] = {
         each.id: Layer.TIMELINE for each in memories if f"[{each.id}]" in text
     }
@@ -191,7 +239,9 @@ def title_of(memory: MemoryRecord, *, asked: bool = True) -> str:
         isinstance(memory.detail, Episode) and memory.detail.quoted
     )
     if is_quoted and not asked:
-        return _QUOTED
+        return (
+            "a task in words from outside" if KINDS[memory.kind].is_dated else "words from outside"
+        )
     return one_line(memory.title or memory.text, _TITLE)
 
 
@@ -225,8 +275,19 @@ def _is_wanted(memory: MemoryRecord, question: TimeQuestion) -> bool:
             return memory.kind in WARNING_KINDS or (
                 isinstance(detail, Episode) and (memory.ending in _FAILED or bool(detail.troubles))
             )
-    # what nobody confirmed yet, or was merged, is listed only as something that was done
-    return memory.standing is not Standing.MERGED or KINDS[memory.kind].is_dated
+    return _is_of_its_day(memory)
+
+
+def _is_of_its_day(memory: MemoryRecord) -> bool:
+    """True for what was done, said or learned that day: no way of doing things, nothing drawn from
+    other memories, and what was merged only if it was done."""
+    if KINDS[memory.kind].is_dated:
+        return not is_question(memory) or time_question(memory.title, memory.created) is None
+    return (
+        memory.kind is not MemoryKind.PROCEDURE
+        and memory.standing is not Standing.MERGED
+        and not is_derived(memory)
+    )
 
 
 def _bounds(bound: str, event: MemoryRecord) -> tuple[float | None, float | None]:
@@ -242,11 +303,17 @@ def _bounds(bound: str, event: MemoryRecord) -> tuple[float | None, float | None
 
 
 def _mentions(text: str, words: Sequence[str]) -> bool:
-    """True if the text has every word, by its stem; of a path its file's name is enough."""
+    """True if the text has every word, by its stem, and every number as it is; of a path its file's
+    name is enough."""
     low = text.lower()
     for word in words:
-        name = word.rstrip("/").rsplit("/", 1)[-1]
-        if name not in low and not any(True for _ in first_hits(text, terms(name)[:1])):
+        name = re.sub(r"^v(?=\d)", "", word.rstrip("/").rsplit("/", 1)[-1])
+        if re.search(rf"(?<![\w.])v?{re.escape(name)}(?![\w]|\.\d)", low):
+            continue
+        parts = re.findall(r"\w+", name)
+        if not parts or any(map(str.isdigit, name)):
+            return False
+        if not all(any(True for _ in first_hits(text, terms(part))) for part in parts):
             return False
     return True
 
@@ -260,9 +327,9 @@ def _whole_text(memory: MemoryRecord) -> str:
     return "\n".join((memory.title, memory.text, *memory.topics, *files))
 
 
-def _local_day(moment: float, offset: float) -> date:
+def _local_day(moment: float, offset: Offset) -> date:
     try:
-        return datetime.fromtimestamp(moment + offset, UTC).date()
+        return datetime.fromtimestamp(moment + offset(moment), UTC).date()
     except (OverflowError, OSError, ValueError):
         return date.min
 
@@ -270,8 +337,11 @@ def _local_day(moment: float, offset: float) -> date:
 def _work_day(day: date, memories: Sequence[MemoryRecord], often: Counter[str]) -> WorkDay:
     from hotset.sources.memory.encode.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
 
-    episodes = [each for each in memories if KINDS[each.kind].is_dated]
     others = [each for each in memories if not KINDS[each.kind].is_dated]
+    said = [each.text.lower() for each in others]
+    episodes = [
+        each for each in memories if KINDS[each.kind].is_dated and not _only_says(each, said)
+    ]
     left = [each for each in others if each.kind in (MemoryKind.LEDGER, MemoryKind.HANDOFF)]
     decided = [each for each in others if KINDS[each.kind].settles and is_decision(each.text)]
     known = {each.id for each in (*left, *decided)}
@@ -279,67 +349,96 @@ def _work_day(day: date, memories: Sequence[MemoryRecord], often: Counter[str]) 
     return WorkDay(day, tuple(_works(episodes, often)), tuple(decided), tuple(noted), tuple(left))
 
 
+def _only_says(episode: MemoryRecord, said: Sequence[str]) -> bool:
+    """True if nothing was done in it, and what was said is listed as a memory of its own."""
+    title = episode.title.lower().rstrip("\u2026. ")
+    is_idle = isinstance(episode.detail, Episode) and not episode.detail.actions
+    return is_idle and bool(title) and any(text.startswith(title) for text in said)
+
+
 def _works(episodes: Sequence[MemoryRecord], often: Counter[str]) -> Iterator[WorkGroup]:
     """Episodes by the topic that most others of the range share with them, in order of the first
-    of each."""
+    of each. An episode by itself is named by a file that it changed, if by anything."""
     groups: dict[str, list[MemoryRecord]] = {}
     for episode in episodes:
         shared = max(episode.topics, key=lambda topic: often[topic], default="")
         name = shared if often[shared] else next(iter(episode.topics), "")
         groups.setdefault(name or episode.id, []).append(episode)
     for name, group in groups.items():
-        is_said = len(group) == 1 and (name == group[0].id or name in group[0].title.lower())
-        yield WorkGroup("" if is_said else name, tuple(group))
+        titles = {each.title for each in group}
+        is_named = len(titles) > 1 or _is_changed_file(name, group[0])
+        yield WorkGroup(name if is_named else "", tuple(group))
+
+
+def _is_changed_file(topic: str, episode: MemoryRecord) -> bool:
+    """True if it is the name of a changed file that the title does not say already."""
+    if not isinstance(episode.detail, Episode) or topic in episode.title.lower():
+        return False
+    return any(f"{topic}." in path.lower() for path in episode.detail.artifacts)
 
 
 def _topics_shared(episodes: Sequence[MemoryRecord]) -> Counter[str]:
     """How many episodes have each topic, without those that almost all of them have."""
-    often = Counter(topic for each in episodes for topic in dict.fromkeys(each.topics))
+    often = Counter(
+        topic for each in episodes for topic in dict.fromkeys(each.topics) if is_telling(topic)
+    )
     most = max(_FEW, _ALMOST_ALL * len(episodes))
     return Counter({topic: many for topic, many in often.items() if many <= most})
 
 
-def _day_lines(day: WorkDay, most: int, *, asked: bool) -> list[str]:
-    named = (
-        *((work.name, work.episodes, "task") for work in day.works),
-        ("decided", day.decided, "memory"),
-        ("noted", day.noted, "memory"),
-        ("left", day.left, "memory"),
-    )
-    lines = (
-        f"- {_titles(name, memories, most, what, asked=asked)}"
-        for name, memories, what in named
-        if memories
-    )
+def _day_lines(day: WorkDay, detail: _Detail, *, asked: bool) -> list[str]:
+    lines = (f"- {_titles(name, each, detail, asked=asked)}" for name, each in _named_parts(day))
     return [f"{day_name(day.day)}:", *lines]
 
 
-def _titles(
-    name: str, memories: Sequence[MemoryRecord], most: int, what: str, *, asked: bool
-) -> str:
+def _titles(name: str, memories: Sequence[MemoryRecord], detail: _Detail, *, asked: bool) -> str:
     """`auth: Rotate the tokens: success [ep-...]; and 2 more`."""
-    if not most:
-        many = len(memories)
-        plural = what if many == 1 else "memories" if what == "memory" else f"{what}s"
-        return f"{one_line(name, _TITLE) or 'other'}: {many} {plural}"
     groups = group_items(memories, lambda each: title_of(each, asked=asked))
     parts = [
-        f"{title_of(group.item, asked=asked)}{ending_of(group.item)}"
-        f"{f' ({len(group.others) + 1} times)' if group.others else ''} [{group.item.id}]"
-        for group in groups[:most]
+        f"{one_line(title_of(group.item, asked=asked), detail.length)}{ending_of(group.item)}"
+        f"{f' ({len(group.others) + 1} times)' if group.others else ''}"
+        f"{f' [{group.item.id}]' if detail.ids else ''}"
+        for group in groups[: detail.titles]
     ]
-    if (more := sum(1 + len(group.others) for group in groups[most:])) > 0:
+    if (more := sum(1 + len(group.others) for group in groups[detail.titles :])) > 0:
         parts.append(f"and {more} more")
     return f"{f'{one_line(name, _TITLE)}: ' if name else ''}{'; '.join(parts)}"
 
 
-def _render(head: str, days: Sequence[Sequence[str]], kept: int) -> str:
-    left = len(days) - kept
-    note = f"[{left} more day{'' if left == 1 else 's'}; ask for a shorter time]" if left else ""
-    return join_lines([head, *(line for day in days[:kept] for line in day), note])
+def _work_lines(days: Sequence[WorkDay], offset: Offset, *, asked: bool) -> list[str]:
+    """A line for each work of all days, the largest first: `- login: 5 times, 2026-10-05 to
+    2026-10-30, last: Rotate the tokens`."""
+    episodes = [each for day in days for work in day.works for each in work.episodes]
+    works: dict[str, list[MemoryRecord]] = {}
+    whole = WorkDay(
+        days[0].day,
+        tuple(_works(episodes, _topics_shared(episodes))),
+        decided=tuple(each for day in days for each in day.decided),
+        noted=tuple(each for day in days for each in day.noted),
+        left=tuple(each for day in days for each in day.left),
+    )
+    for name, memories in _named_parts(whole):
+        works.setdefault(name or _OTHER, []).extend(memories)
+    lines = []
+    for name in sorted(works, key=lambda name: (-len(works[name]), name)):
+        group = sorted(works[name], key=lambda each: (each.created, each.id))
+        first, last = (
+            _local_day(each.created, offset).isoformat() for each in (group[0], group[-1])
+        )
+        when = first if first == last else f"{first} to {last}"
+        often = f"{len(group)} times, " if len(group) > 1 else ""
+        title = one_line(title_of(group[-1], asked=asked), _SHORT_TITLE)
+        lines.append(f"- {one_line(name, _TITLE)}: {often}{when}, last: {title}")
+    return lines
 
 
-def _range_words(answer: TimeAnswer, offset: float) -> str:
+def _named_parts(day: WorkDay) -> Iterator[tuple[str, tuple[MemoryRecord, ...]]]:
+    yield from ((work.name, work.episodes) for work in day.works)
+    parts = (("decided", day.decided), ("noted", day.noted), ("left", day.left))
+    yield from ((name, memories) for name, memories in parts if memories)
+
+
+def _range_words(answer: TimeAnswer, offset: Offset) -> str:
     """`2026-11-09 to 2026-11-15`, `since 2026-11-10 (Cut release 2.1 [ep-...])`."""
     question = answer.question
     about = f" of {one_line(question.subject, _TITLE)}" if question.subject else ""
@@ -362,12 +461,10 @@ def _next_day(day: str) -> str:
 
 
 def standup_days(
-    store: Store, since: float, until: float | None, offset: float
+    store: Store, since: float, until: float | None, offset: Offset
 ) -> tuple[WorkDay, ...]:
     """What was done and decided since then, oldest day first; without what was merged."""
     newest = store.newest_memories(NAMED_KINDS, _HAPPENED, since=since, until=until)
-    wanted = (
-        each for each in newest if each.standing is not Standing.MERGED or KINDS[each.kind].is_dated
-    )
-    days = work_days(islice(wanted, _MOST_LISTED), offset)
+    done = (each for each in newest if _is_of_its_day(each) and not is_question(each))
+    days = work_days(islice(done, _MOST_LISTED), offset)
     return tuple(replace(day, left=()) for day in days)

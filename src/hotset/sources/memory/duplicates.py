@@ -26,6 +26,7 @@ from hotset.sources.memory.memory_writer import CONSOLIDATE, is_by_hand, join_so
 from hotset.sources.memory.patterns import (
     FEWEST_SESSIONS,
     is_lasting_file,
+    is_routine,
     normal_message,
     normal_steps,
     run_of_steps,
@@ -64,29 +65,34 @@ class SameGroup:
     lost: tuple[MemoryRecord, ...]
 
 
-def goal_words(episode: MemoryRecord) -> frozenset[str]:
+def goal_words(episode: MemoryRecord) -> StatementWords:
     """The words of its goal by which the same work is looked for."""
-    return _goal_words(episode.detail).words if isinstance(episode.detail, Episode) else frozenset()
+    return (
+        _goal_words(episode.detail) if isinstance(episode.detail, Episode) else statement_words("")
+    )
 
 
 class GoalIndex:
-    """Finds episodes whose goals share enough words to be compared."""
+    """Finds episodes whose goals may be the same."""
 
-    def __init__(self, goals: Mapping[MemoryId, frozenset[str]]) -> None:
+    def __init__(self, goals: Mapping[MemoryId, StatementWords]) -> None:
         self._goals = goals
         self._postings: dict[str, list[MemoryId]] = {}
-        for id, words in goals.items():
-            for word in words:
+        for id, goal in goals.items():
+            for word in goal.words:
                 self._postings.setdefault(word, []).append(id)
 
     def near(self, id: MemoryId) -> list[MemoryId]:
         """Without the episode itself, those that share most first."""
-        words = self._goals[id]
-        shared = Counter(other for word in words for other in self._postings[word] if other != id)
+        goal = self._goals[id]
+        shared = Counter(
+            other for word in goal.words for other in self._postings[word] if other != id
+        )
         return [
             other
             for other, many in shared.most_common()
-            if many >= _OVERLAP * min(len(words), len(self._goals[other]))
+            if many >= _OVERLAP * min(len(goal.words), len(self._goals[other].words))
+            and not conflict(goal, self._goals[other])
         ]
 
 
@@ -167,7 +173,8 @@ def with_sources(group: SameGroup) -> MemoryRecord:
 
 
 def contained_procedures(procedures: Sequence[MemoryRecord]) -> list[SameGroup]:
-    """Procedures for the same occasion whose steps are all in a longer one, in its order.
+    """Procedures for the same occasion whose steps are all in a longer one, in its order; checks in
+    any order.
 
     A person's own is never merged into another, and none into one that is less trusted.
     """
@@ -188,12 +195,18 @@ def contained_procedures(procedures: Sequence[MemoryRecord]) -> list[SameGroup]:
             and not each.pinned
             and rank(each.trust) <= rank(kept.trust)
             and _is_same_occasion(kept, each)
-            and run_of_steps(_steps(each), _steps(kept))
+            and _contains(kept, each)
         ]
         if lost:
             taken.update(each.id for each in lost)
             groups.append(SameGroup(kept, tuple(lost)))
     return groups
+
+
+def _contains(longer: MemoryRecord, shorter: MemoryRecord) -> bool:
+    if is_routine(longer) and is_routine(shorter):
+        return set(_steps(shorter)) <= set(_steps(longer))
+    return run_of_steps(_steps(shorter), _steps(longer))
 
 
 def _steps(memory: MemoryRecord) -> list[str]:

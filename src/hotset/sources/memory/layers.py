@@ -34,7 +34,7 @@ from hotset.sources.memory.overview import (
 )
 from hotset.text.stops import CALL, REQUEST
 from hotset.text.terms import Term, first_hits, hits, terms
-from hotset.text.words import lower_in_place
+from hotset.text.words import lower_in_place, word_set
 from hotset.tokens import count
 
 if TYPE_CHECKING:
@@ -57,7 +57,17 @@ _NAMED = 0.999  # all words of the name, and no others
 _NO_SUMMARY = "imported, unconfirmed"
 TOPIC_PREFIX = "top-"
 _ID_WORDS = 4
-_STOPS = CALL | REQUEST
+_STOPS = (
+    CALL
+    | REQUEST
+    | word_set("""
+    appear bring come continue dont display doesnt enable ensure ever evaluate explain far feel
+    follow forget forward happen include last lately leave lets longer low mention month move
+    provide pull push recently relate resolve send several start stop switch today tomorrow top
+    bottom valid various wait week yeah year yesterday distinct full invalid long short time
+""")
+)
+_PARTICIPLE = re.compile(r"[a-z]{3,}[^\W\de]ed")
 _SHORT = 3  # letters: such a word must match whole
 _WORD = re.compile(r"[^\W_]+")
 
@@ -125,8 +135,13 @@ def render_index(
 
 
 def is_telling(name: str) -> bool:
-    """True if a topic's name says what it is about: no stop word, no mere sign."""
-    return name.lower() not in _STOPS and _WORD.search(name) is not None
+    """True if a topic's name says what it is about: no stop word, no verb, no mere sign."""
+    word = name.lower()
+    return (
+        word not in _STOPS
+        and _PARTICIPLE.fullmatch(word) is None
+        and _WORD.search(name) is not None
+    )
 
 
 def topic_id(name: str) -> str:

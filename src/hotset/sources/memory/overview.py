@@ -26,12 +26,13 @@ from hotset.files.write import write_atomically
 from hotset.nouns.memory import Checkpoint, Ending, Episode, MemoryRecord, Standing, Trust
 from hotset.sources.memory.data_lines import DAY, line, line_of, one_line
 from hotset.sources.memory.kinds import KINDS, NAMED_KINDS
+from hotset.sources.memory.memory_writer import is_derived
 from hotset.store.port import Store
 
 HALF_LIFE = 30 * DAY
 """In which an untouched topic comes to count half."""
 
-FORMAT = 5
+FORMAT = 6
 """Change it when the same memories give another overview: the file is then rebuilt."""
 
 _AT_ONCE = 512  # versions read at a time
@@ -193,8 +194,11 @@ class _OverviewFold:
         if is_outside:
             return
         if KINDS[memory.kind].is_dated:
-            self._add_line("actions", _line(memory))
+            if not is_question(memory):
+                self._add_line("actions", _line(memory))
         elif KINDS[memory.kind].settles:
+            if is_derived(memory):  # a pattern: its sessions are among the actions
+                return
             from hotset.sources.memory.encode.facts import is_decision  # noqa: PLC0415 - its patterns, where there are facts
 
             self._add_line("decisions" if is_decision(memory.text) else "known", _line(memory))
@@ -257,6 +261,12 @@ class _OverviewFold:
         lines[line.id] = line
         if len(lines) > _SPARE * _MOST_LINES:
             self._lines[name] = {line.id: line for line in _newest(lines)}
+
+
+def is_question(memory: MemoryRecord) -> bool:
+    """True for an episode in which something was asked and nothing done."""
+    is_idle = isinstance(memory.detail, Episode) and not memory.detail.actions
+    return is_idle and memory.title.rstrip().endswith("?")
 
 
 def _counts(memory: MemoryRecord) -> bool:

@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
 
 from hotset.nouns.memory import (
     Action,
@@ -104,8 +106,10 @@ _OF_A_DAY = re.compile(
     r"fix))\.\w+|(?:^|\s)/?tmp/"
 )
 _ELSEWHERE = re.compile(
-    r"(?:^|/)(?:node_modules|site-packages|\.venv|\.cache|plugins|home|\.local)/|\.\.\.|^@|[*{}$]"
+    r"(?:^|/)(?:node_modules|site-packages|\.venv|\.cache|plugins|\.local)/|\.\.\.|^@|[*{}$]"
+    r"|^(?:~|/root|/(?:home|Users)/[^/]+)/(?:\.|[^/]+$)"
 )
+"""Other programs' folders, settings in a person's home, and what is no path at all."""
 _SHORTEST_NAME = 3  # letters before an ending: `d.ts` is a part of a name
 _SPACE = re.compile(r"\s+")
 
@@ -233,10 +237,11 @@ _COMMON = 0.25  # of all other sessions: what is in so many tells nothing about 
 _LIFT = 2.0
 _FEWEST_OTHERS = 5  # sessions outside a cluster, to know what is special about it
 _EXAMPLE = 120  # characters
-_MOST_FOLDERS = 4
+_MOST_FOLDERS = 3
 _MOST_GOAL = 600
 _COMMAND = re.compile(r"`([^`\n]+)`")
 _SHELL = "shell"
+_AFTER_A_CHANGE = "after a change"
 
 
 def confidence(agreeing: int, of: int) -> float:
@@ -355,14 +360,14 @@ def pattern_of(
         for name in names
     ]
     ended = counts.ended()
-    example = f"Work such as \u201c{counts.example(words)}\u201d"
-    text = _text(counts, example, (changed, read, steps), ended)
+    name = counts.name(words, changed)
+    text = _text(counts, name, (changed, read, steps), ended)
     if ended is not None:
         confidences.append(confidence(ended[1], ended[2]))
     fact = MemoryRecord(
         id=memory_id(MemoryKind.FACT, f"pattern of {leader}"),
         kind=MemoryKind.FACT,
-        title=example,
+        title=name,
         text=text,
         created=counts.last,
         source=Provenance(RULES),
@@ -390,6 +395,7 @@ class _ClusterCounts:
         self.goal = ""
         self.title = ""
         self.titles: dict[str, None] = {}
+        self.quoted = False
         self.last = 0.0
 
     def add(self, episode: MemoryRecord) -> None:
@@ -399,6 +405,7 @@ class _ClusterCounts:
         self.goal = self.goal or episode.detail.goal
         self.title = self.title or episode.title
         self.titles[one_line(episode.title, _EXAMPLE)] = None
+        self.quoted = self.quoted or episode.detail.quoted
         self.ids.append(episode.id)
         self.last = max(self.last, episode.created)
         seen = self.sessions.setdefault(_session(episode), set())
@@ -420,14 +427,19 @@ class _ClusterCounts:
             else self._special_words(_words(self.goal), common)
         )
 
-    def example(self, words: Sequence[str]) -> str:
-        """The title of the episode that says most of what all share; of equals the shortest, then
-        the earliest."""
+    def name(self, words: Sequence[str], changed: Sequence[str]) -> str:
+        """What all titles say; otherwise the files that were changed, and the title that says most
+        of what all share; of equals the shortest, then the earliest."""
+        if not self.quoted and (shared := shared_title(tuple(self.titles))):
+            return shared
         wanted = frozenset(words)
-        return min(
+        example = min(
             self.titles,
             key=lambda title: (-len(wanted.intersection(_words(title))), len(title)),
         )
+        files = ", ".join(path.rsplit("/", 1)[-1] for path in changed)
+        about = f"Work on {files}," if files else "Work"
+        return f"{about} such as \u201c{example}\u201d"
 
     def _special_words(self, goal: Sequence[str], common: ThingCounts) -> list[str]:
         many = len(self.sessions)
@@ -460,6 +472,26 @@ class _ClusterCounts:
     def common_task(self) -> Task | None:
         task, many = min(self.tasks.items(), key=lambda item: (-item[1], str(item[0])))
         return task if many >= LEAST_SURE * len(self.ids) else None
+
+
+def shared_title(titles: Sequence[str]) -> str:
+    """The words that all titles have, in their order, with "\u2026" for what differs; empty if
+    they share less than half."""
+    first, *others = (title.rstrip("\u2026. ").split() for title in titles)
+    kept = list(range(len(first)))
+    for other in others:
+        match = SequenceMatcher(None, [first[at] for at in kept], other, autojunk=False)
+        kept = [
+            kept[block.a + at] for block in match.get_matching_blocks() for at in range(block.size)
+        ]
+    longest = max(len(first), *map(len, others)) if others else len(first)
+    if len(kept) * 2 < longest or len(_words(" ".join(first[at] for at in kept))) < _FEWEST_WORDS:
+        return ""
+    ends = [-1, *kept, len(first)]
+    parts = ((("\u2026 " if at > before + 1 else ""), at) for before, at in pairwise(ends))
+    return "".join(
+        f"{gap}{f'{first[at]} ' if at < len(first) else ''}" for gap, at in parts
+    ).strip()
 
 
 def _common_names(sort: str, sure: Mapping[str, float], counts: _ClusterCounts) -> list[str]:
@@ -497,11 +529,7 @@ def _text(
 
 def _short(path: str) -> str:
     """The end of an absolute path: its beginning differs from machine to machine."""
-    return (
-        "/".join(path.rsplit("/", _MOST_FOLDERS)[1:])
-        if path.startswith(("/", "~")) and path.count("/") >= _MOST_FOLDERS
-        else path
-    )
+    return "/".join(path.rsplit("/", _MOST_FOLDERS)[1:]) if path.startswith(("/", "~")) else path
 
 
 def _words(goal: str) -> list[str]:
@@ -676,13 +704,14 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[MemoryRecord]) -> Me
     sure = confidence(len(following), len(sessions))
     if len(set(wanted)) < _FEWEST_STEPS or sure < LEAST_SURE:
         return None
-    when = first.detail.when or first.title
+    title = shared_title(tuple(dict.fromkeys(each.title for each in known))) or first.title
+    when = first.detail.when if first.detail.when not in ("", first.title) else title
     numbered = " ".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
     text = f"{when}: {numbered} (the same in {len(following)} of {len(sessions)} sessions)"
     return MemoryRecord(
         id=memory_id(MemoryKind.PROCEDURE, f"procedure of {leader}"),
         kind=MemoryKind.PROCEDURE,
-        title=first.title,
+        title=title,
         text=text,
         created=max(each.created for each in known),
         source=Provenance(RULES),
@@ -694,6 +723,12 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[MemoryRecord]) -> Me
         trust=Trust.OUTCOME,
         tokens=count(text),
     )
+
+
+def is_routine(memory: MemoryRecord) -> bool:
+    """True for the checks that every change has to pass."""
+    detail = memory.detail
+    return isinstance(detail, Procedure) and detail.when.lower().startswith(_AFTER_A_CHANGE)
 
 
 def normal_steps(steps: Sequence[str]) -> list[str]:

@@ -273,7 +273,7 @@ class ProjectMemories:
         store = self._open()
         overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
         if query and not topics and (listed := self._answer_time(store, query)) is not None:
-            text = render_days(listed, local_offset(now), max_tokens=max_tokens)
+            text = render_days(listed, local_offset, max_tokens=max_tokens)
             self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
             return text
         if query and not topics:
@@ -329,9 +329,7 @@ class ProjectMemories:
         near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
         dated = RenderedText()
         if listed is not None and not more:
-            dated = render_days(
-                listed, local_offset(asking.now), max_tokens=int(max_tokens * _OF_DAYS)
-            )
+            dated = render_days(listed, local_offset, max_tokens=int(max_tokens * _OF_DAYS))
         text = self._render(
             store,
             found.items,
@@ -364,7 +362,10 @@ class ProjectMemories:
             return RecallAnswer(text.text, text.tokens, found, loads, text.shown)
         days = [_listed_item(each) for each in listed.memories]
         known = {item.id for item in days}
-        items = (*days, *(item for item in found.items if item.id not in known))
+        items = (
+            *days,
+            *(each for each in found.items if each.id not in known and listed.spans(each.time)),
+        )
         whole = "\n".join(filter(None, (dated.text, text.text)))
         return RecallAnswer(
             whole,
@@ -383,12 +384,12 @@ class ProjectMemories:
 
     def standup(self, since: float, until: float | None = None) -> Standup:
         """What was done and decided since then, by day, and what is open."""
-        store, now = self._open(), self._clock()
+        store = self._open()
         overview, shape = self._overviews.latest(store), arrangement(store)
         last = max((line.time for line in overview.actions), default=None)
         return Standup(
             since,
-            standup_days(store, since, until, local_offset(now)),
+            standup_days(store, since, until, local_offset),
             open_lines(overview, shape),
             last if last is not None and last < since else None,
         )
@@ -517,7 +518,7 @@ class ProjectMemories:
             if not overview.memories or not words.strip():
                 return None
             if (listed := self._answer_time(store, words)) is not None and listed.days:
-                text = render_days(listed, local_offset(now), max_tokens=max_tokens, how=RETRIEVE)
+                text = render_days(listed, local_offset, max_tokens=max_tokens, how=RETRIEVE)
                 self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
                 return _source_text(text, answers=not listed.question.subject)
             room = max(_LEAST_ABOUT, int(max_tokens * _OF_ABOUT))
@@ -729,7 +730,7 @@ class ProjectMemories:
 
         return tuple(open_conflicts(self.store()))
 
-    def settle_conflict(self, keep_id: str, drop_id: str) -> MemoryRecord:
+    def settle_conflict(self, keep_id: str, drop_id: str, run: str = "") -> MemoryRecord:
         """A person decides: the first holds and replaces the second."""
         from hotset.sources.memory.supersede import settle_conflict  # noqa: PLC0415 - as above
 
@@ -737,7 +738,7 @@ class ProjectMemories:
         keep, drop = (memory_writer.find_memory(store, id).id for id in (keep_id, drop_id))
         if keep == drop:
             raise BadInput("one memory cannot replace itself; name the one to keep, then the other")
-        kept = settle_conflict(store, keep, drop, self._clock())
+        kept = settle_conflict(store, keep, drop, self._clock(), run)
         self._index_memories(store)
         return kept
 
@@ -1002,7 +1003,7 @@ class ProjectMemories:
         self, store: Store, query: str, kinds: frozenset[MemoryKind] = frozenset()
     ) -> TimeAnswer | None:
         now = self._clock()
-        return answer_time(query, store, now, local_offset(now), kinds)
+        return answer_time(query, store, now, local_offset, kinds)
 
     def _recall_days(
         self,
@@ -1022,7 +1023,7 @@ class ProjectMemories:
         found = RecallResult(items, task, "", listed.since, listed.until)
         if more:  # the first answer lists all days
             return RecallAnswer("", 0, replace(found, items=()))
-        text = render_days(listed, local_offset(asking.now), max_tokens=max_tokens)
+        text = render_days(listed, local_offset, max_tokens=max_tokens)
         loads = (Load(Layer.TIMELINE, text.tokens, text.topics),) if text.shown else ()
         self._log_loads(store, session, loads, shown=[MemoryId(id) for id in text.shown], task=task)
         return RecallAnswer(text.text, text.tokens, found, loads, text.shown, listed.days)
@@ -1105,7 +1106,7 @@ class ProjectMemories:
         listed = self._answer_time(store, prompt)
         if listed is not None and listed.days:
             room = max_tokens - first.tokens
-            lately = render_days(listed, local_offset(now), max_tokens=room, how=how, asked=False)
+            lately = render_days(listed, local_offset, max_tokens=room, how=how, asked=False)
         elif (what_was := asks_what_was(prompt)) or resumes(prompt):
             subject = " ".join(content_words(prompt))
             fitting = [

@@ -26,6 +26,7 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.page import Kind, Page, PageId, SessionId
 from hotset.nouns.search import Filter, Query, Sort
+from hotset.sources.memory.days import local_offset
 from hotset.sources.memory.encode.speakers import is_person
 from hotset.sources.memory.error_match import matching_trouble, quoted_error, trouble_line
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, WARNING_KINDS
@@ -169,7 +170,7 @@ def recall(
     out; a replaced fact yields the one that holds now."""
     until = clock() + asking.deadline
     query = asking.query[:_LONGEST_QUESTION]
-    time_range = time_words(query, asking.now)
+    time_range = time_words(query, asking.now, local_offset)
     words = query_words(query)  # with its time words: a text about March often names it
     task = asking.task or detect_task(query).task
     error = quoted_error(query) if asking.memories else ""

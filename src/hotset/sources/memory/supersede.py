@@ -441,13 +441,15 @@ def open_conflicts(store: Store) -> Iterator[tuple[MemoryRecord, MemoryRecord]]:
                 yield later, earlier
 
 
-def settle_conflict(store: Store, keep: MemoryId, drop: MemoryId, now: float) -> MemoryRecord:
+def settle_conflict(
+    store: Store, keep: MemoryId, drop: MemoryId, now: float, run: str = ""
+) -> MemoryRecord:
     """Write a person's decision: `keep` holds and replaces `drop`. Returns the new `keep`."""
     kept, dropped = store.memory(keep), store.memory(drop)
     holds = next_version(
         kept,
         now,
-        "",
+        run,
         f"a person decided that it holds, not {drop}",
         standing=Standing.ACTIVE,
         trust=Trust.PERSON,
@@ -457,12 +459,12 @@ def settle_conflict(store: Store, keep: MemoryId, drop: MemoryId, now: float) ->
     aside = next_version(
         dropped,
         now,
-        "",
+        run,
         f"replaced by {keep}: a person decided",
         standing=Standing.SUPERSEDED,
         valid_until=now,
     )
-    link = MemoryLink(keep, drop, Relation.SUPERSEDES, now)
+    link = MemoryLink(keep, drop, Relation.SUPERSEDES, now, run)
     commit(store, (holds, aside), (*_taken_back(store, keep, drop, now), link))
     return holds
 

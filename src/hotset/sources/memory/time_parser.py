@@ -1,14 +1,14 @@
 """Parse times in a question ("yesterday", "last week", "since March 15th"): their range, and the
 question without them.
 
-All times are the speaker's local time, without a zone.
+All times are the speaker's local time, without a zone; an `Offset` leads to it and back.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, partial
 from typing import Literal
@@ -18,6 +18,13 @@ from hotset.text.words import word_set
 
 Days = tuple[datetime, datetime]
 """From a moment to the first one after the range."""
+
+Offset = Callable[[float], float]
+"""Seconds by which the speaker's clock is ahead of UTC at a moment: not the same in summer."""
+
+
+def utc(_moment: float) -> float:
+    return 0.0
 
 
 Make = Callable[[re.Match[str], datetime], Days]
@@ -122,6 +129,18 @@ FORMS += [
 ]
 
 
+@_form(r"(?P<hour>\d\d?)(?::(?P<minute>[0-5]\d))?\s?(?P<half>am|pm)", alone=False)
+@_form(r"(?P<hour>\d\d?):(?P<minute>[0-5]\d)(?P<half>)", alone=False)
+def _hour(hit: re.Match[str], now: datetime) -> Days:
+    """A moment of today, or of yesterday if it has not come yet."""
+    hour = int(hit["hour"])
+    if hit["half"]:
+        hour = hour % 12 + 12 * (hit["half"].lower() == "pm")
+    then = now.replace(hour=hour, minute=int(hit["minute"] or 0), second=0, microsecond=0)
+    then -= timedelta(then > now)
+    return then, then
+
+
 @_form(rf"(?P<which>)(?P<day>{_WEEKDAY})", alone=False)
 @_form(rf"(?P<which>)(?P<day>{_WEEKDAY}) {_PART_OF_DAY}")
 @_form(
@@ -142,7 +161,24 @@ def _weekday(hit: re.Match[str], now: datetime) -> Days:
 # weeks, months, years
 
 
-@_form(r"(?P<count>)(?:over )?(?:the (?:last|past)|past) (?P<unit>day|week|month|quarter|year)")
+@_form(
+    rf"(?:the )?(?P<which>first|second|third|fourth|last) week (?:of|in) "
+    rf"(?P<month>{_MONTH})(?:,? (?P<year>{_YEAR}))?"
+)
+def _week_of_month(hit: re.Match[str], now: datetime) -> Days:
+    month = _month(hit["month"])
+    year = int(hit["year"]) if hit["year"] else now.year - (month > now.month)
+    start = _midnight(date(year, month, 1))
+    if hit["which"].lower() == "last":
+        end = shift_months(start, 1)
+        return end - timedelta(7), end
+    week = ("first", "second", "third", "fourth").index(hit["which"].lower())
+    return start + timedelta(7 * week), start + timedelta(7 * week + 7)
+
+
+@_form(
+    r"(?P<count>)(?:over )?(?:the (?:last|past)|past) (?P<unit>hour|day|week|month|quarter|year)"
+)
 @_form(rf"(?:over )?(?:the )?(?:last|past|previous) (?P<count>{_COUNT}) (?P<unit>{_UNIT})s?")
 def _rolling(hit: re.Match[str], now: datetime) -> Days:
     return _back(now, hit["unit"].lower(), _number(hit["count"] or "one")), now
@@ -372,8 +408,8 @@ class TimeWords:
     first: bool = False
 
 
-def time_words(query: str, now: float, offset: float = 0.0) -> TimeWords:
-    """`offset`: seconds by which the speaker's clock is ahead of UTC."""
+def time_words(query: str, now: float, offset: Offset = utc) -> TimeWords:
+    """The range of time that a text names, and the text without it."""
     here = _local(now, offset)
     text = _blank_out(query[:_MOST_CHARS], _CODE)
     latest, first = (
@@ -428,12 +464,13 @@ _SHORTEST = _DAY
 _Range = tuple[datetime | None, datetime | None]
 
 
-def _local(now: float, offset: float) -> datetime:
-    return datetime.fromtimestamp(now, UTC).replace(tzinfo=None) + timedelta(seconds=offset)
+def _local(now: float, offset: Offset) -> datetime:
+    return datetime.fromtimestamp(now, UTC).replace(tzinfo=None) + timedelta(seconds=offset(now))
 
 
-def _moment(local: datetime, offset: float) -> float:
-    return local.replace(tzinfo=UTC).timestamp() - offset
+def _moment(local: datetime, offset: Offset) -> float:
+    wall = local.replace(tzinfo=UTC).timestamp()
+    return wall - offset(wall - offset(wall))
 
 
 def _blank_out(text: str, pattern: re.Pattern[str]) -> str:
@@ -582,6 +619,7 @@ _LATEST = re.compile(
     \b(?:the\s+)?(?:most\s+recent(?:ly)?|latest|newest|last\s+time)\b
       (?!\s+(?:version|release|tag|stable|lts|node|python|image|packages?|dependenc\w+)\b)       # that is a version, not a time
     | \b(?:the\s+)?last(?=\s+{_NOUN}\b) | \blast(?=\s+{_PAST}\b)
+    | \blast(?=\s*[?!.]?\s*\Z)
     | \b(?:did|have|had|has)\s+{_WHO}\s+(?P<word>last)\b(?!\s+(?:{_UNIT}|{_WEEKDAY}|{_MONTH}|night)\b)
     """,  # noqa: E501
     re.IGNORECASE | re.VERBOSE,
@@ -630,22 +668,27 @@ class TimeQuestion:
         return "before" if is_open else ""
 
 
-def time_question(query: str, now: float, offset: float = 0.0) -> TimeQuestion | None:
+def time_question(query: str, now: float, offset: Offset = utc) -> TimeQuestion | None:
     """The range that a question asks to list ("what did we do last week", "when did we last touch
     the parser", "what changed since the release"); None if its words are to be searched for."""
     if len(query) > _LONGEST_QUESTION or _CODE_BLOCK in query:
         return None
     times = time_words(query, now, offset)
-    rest, bound, event = times.words, "", ""
+    rest, bound, event, is_named = times.words, "", "", True
     if times.since is None and times.until is None and (hit := _EVENT.search(rest)):
         bound, event = _BOUND_OF[hit["bound"].lower().split()[-1]], hit["event"].strip()
         rest = f"{rest[: hit.start()]} {rest[hit.end() :]}"
+        is_named = _NAMED_EVENT.match(event) is not None
     words = [word for word in map(_bare_word, rest.split()) if word]
     left = content_words(rest)
     has_range = times.since is not None or times.until is not None or bool(event)
     asks = _ASKS.match(rest.strip()) is not None and any(word in _ACTIVITY for word in words)
+    if not has_range and left and _ASKS_WHEN.match(rest.strip()):
+        asks, times = True, replace(times, latest=not times.first)
     is_ordered = words and (times.latest or times.first)
-    if not (has_range or is_ordered) or (left and not asks) or not _AHEAD.isdisjoint(words):
+    if not (has_range or is_ordered) or not _AHEAD.isdisjoint(words):
+        return None
+    if (left or not is_named) and not asks:
         return None
     only: Only = ""
     if not _FAILURES.isdisjoint(words):
@@ -664,9 +707,12 @@ _LONGEST_QUESTION = 300  # characters: a longer one is a task, not a question
 _CODE_BLOCK = "```"
 _EVENT = re.compile(
     r"\b(?P<bound>ever\s+since|since|after|before|until|prior\s+to)\s+"
-    r"(?P<event>(?:the|our|my|that|this|we|i|they|you|v?\d)\b[^?!,;]*)",
+    r"(?P<event>\w[^?!,;]*)",
     re.IGNORECASE,
 )
+_NAMED_EVENT = re.compile(r"(?:the|our|my|that|this|we|i|they|you|v?\d)\b", re.IGNORECASE)
+"""An event that is meant as one even where nothing is asked: "since the release"."""
+_ASKS_WHEN = re.compile(r"when\s+(?:(?:did|have|had)\s+(?:we|i|you)|was|were)\b", re.IGNORECASE)
 _BOUND_OF = {
     "since": "since",
     "after": "after",
@@ -708,7 +754,7 @@ _FILLERS = (
     okay on our ours out overview past please project recap recent recently remember remind
     report since standup status still summarise summarize summary team together today update
     updates up us way went yet you'd we've i've what's whats catch time times day days week
-    month session brief briefly short shortly
+    month session brief briefly short shortly right just immediately
 """)
 )
 

@@ -150,7 +150,7 @@ def progress(chosen: ProjectOptions) -> Iterator[Progress]:
                 for task in tasks.values():
                     bar.remove_task(task)
                 tasks.clear()
-                tasks[what] = bar.add_task(what)
+                tasks[what] = bar.add_task(what, total=None)
             bar.update(tasks[what], completed=done, total=of or None)
 
         yield moved

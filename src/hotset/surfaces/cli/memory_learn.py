@@ -109,13 +109,14 @@ def learn(
         with _scratch(config) if dry_run else _same(memories) as target:
             for session in sessions:
                 keep_learned(target.store(), session)
-            learned.memories = _remember(target, chosen, is_dry=dry_run) if learned.sessions else ()
+            if learned.sessions or learned.states[LearnState.KNOWN]:  # a run that was cut short
+                learned.memories = _remember(target, chosen, is_dry=dry_run)
     print_notes(learned.notes, quiet=chosen.quiet)
     if as_json:
         emit_json(_as_json(learned, dry_run=dry_run))
     else:
         _print_learned(chosen, learned, paths, dry_run=dry_run)
-    return OK if learned.sessions else FOUND
+    return OK if learned.sessions or learned.states[LearnState.KNOWN] else FOUND
 
 
 def _print_recordings(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
@@ -148,10 +149,13 @@ def _learnable(
     """The sessions that are new or have grown; all are counted in `learned`. A file that was named
     must be readable; another one is noted."""
     errors: list[BadInput] = []
-    with counting("reading sessions", len(files), quiet=quiet) as counter:
-        for file in counter.over(files):
+    total = len(files) if len(files) > 1 else None  # of one file: its sessions, however many
+    with counting("reading sessions", total, quiet=quiet) as counter:
+        for file in files:
+            counter.step(1 if total else 0)
             try:
                 for recorded in read([file], note=learned.notes.append):
+                    counter.step(0 if total else 1)
                     session = plan_learning(recorded, file.resolve(), known, project)
                     learned.states[session.state] += 1
                     if session.state in LEARNABLE:
@@ -213,7 +217,7 @@ def _print_learned(
         f"{many:,} {why}" for state, why in _WHY_NOT.items() if (many := learned.states[state])
     ]
     emit(", ".join(parts))
-    if not learned.sessions:
+    if not learned.memories:
         return
     kinds = Counter(str(each.kind) for each in learned.memories)
     table(

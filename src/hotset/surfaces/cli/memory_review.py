@@ -3,6 +3,7 @@ as lines for AGENTS.md or as skills."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -101,6 +102,15 @@ class _Decision:
     type=as_text,
     help="Of two that contradict each other, the first holds.",
 )
+@click.option(
+    "--both",
+    "accepted",
+    metavar="ID OTHER",
+    nargs=2,
+    multiple=True,
+    type=as_text,
+    help="Both hold; you are not asked again.",
+)
 @as_json
 def review(
     chosen: ProjectOptions,
@@ -111,6 +121,7 @@ def review(
     corrected: tuple[tuple[str, str], ...],
     theirs: tuple[str, ...],
     settled: tuple[tuple[str, str], ...],
+    accepted: tuple[tuple[str, str], ...],
     as_json: bool,
 ) -> int:
     """Look at new memories one by one: keep, correct or drop each, or say that they are not a
@@ -127,9 +138,12 @@ def review(
     ]
     run = run_name(REVIEW, time.time())
     with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
-        if decisions or settled:
+        if decisions or settled or accepted:
             done = [memories.judge(each.id, each.verdict, run, each.text) for each in decisions]
-            done += [memories.settle_conflict(keep, drop) for keep, drop in settled]
+            done += [memories.settle_conflict(keep, drop, run) for keep, drop in settled]
+            for one, other in accepted:
+                memories.accept_both(one, other)
+                done += [memories.get(one), memories.get(other)]
             return _print_done(chosen, done, run, as_json=as_json)
         waiting, conflicts = memories.unreviewed(), memories.conflicts()
         if as_json:
@@ -152,7 +166,8 @@ def _print_done(
     for memory in done:
         emit(memory.id)
         chosen.say(f"  {title(memory)}")
-    chosen.say(f"to take it back: {chosen.hint(f'memory undo {run}')}")
+    if any(memory.run == run for memory in done):
+        chosen.say(f"to take it back: {chosen.hint(f'memory undo {run}')}")
     return OK
 
 
@@ -187,7 +202,7 @@ def _ask_all(
             _show_pair(*asked)
             if (key := _key(_CONFLICT)) == "q":
                 break
-            decided += _settle(memories, *asked, key)
+            decided += _settle(memories, *asked, key, run)
         else:
             _show(asked)
             if (key := _key(_QUESTION)) == "q":
@@ -200,12 +215,15 @@ def _ask_all(
 
 
 def _key(question: str) -> str:
-    """The letter that a person typed, one of those in brackets."""
+    """The letter that a person typed, one of those in brackets; Ctrl-C quits."""
     allowed = [part[1] for part in question.split() if part.startswith("[")]
     while True:
-        typed = click.prompt(
-            question, prompt_suffix=": ", default="s", show_default=False, err=True
-        )
+        try:
+            typed = click.prompt(
+                question, prompt_suffix=": ", default="s", show_default=False, err=True
+            )
+        except click.Abort:
+            return "q"
         if (key := str(typed).strip()[:1].lower()) in allowed:
             return key
         say(f"one of {', '.join(allowed)}")
@@ -228,11 +246,13 @@ def _show_pair(one: MemoryRecord, other: MemoryRecord) -> None:
         emit("\n".join(wrap_lines(memory.text, "   ", _MOST_LINES)))
 
 
-def _settle(memories: ProjectMemories, one: MemoryRecord, other: MemoryRecord, key: str) -> bool:
+def _settle(
+    memories: ProjectMemories, one: MemoryRecord, other: MemoryRecord, key: str, run: str
+) -> bool:
     if key == "1":
-        memories.settle_conflict(one.id, other.id)
+        memories.settle_conflict(one.id, other.id, run)
     elif key == "2":
-        memories.settle_conflict(other.id, one.id)
+        memories.settle_conflict(other.id, one.id, run)
     elif key == "b":
         memories.accept_both(one.id, other.id)
     return key != "s"
@@ -290,14 +310,18 @@ def suggest(
         if skills:
             return _print_drafts(chosen, memories.skills(), as_json=as_json)
         name = name or next((each for each in _FILES if (project / each).is_file()), _FILES[0])
+        if not (project / name).resolve().is_relative_to(project.resolve()):
+            raise BadInput(f"{name} is not in the project {project}")
         before = _read(project / name)
         after = memories.suggest(before or "")
     diff = as_diff(name, before, after) if after != (before or "") else ""
     if as_json:
         emit_json({"file": name, "diff": diff})
     elif diff:
-        click.echo(plain(diff), nl=False)
-        chosen.say(f"nothing was written; to apply it: {chosen.hint('memory suggest')} | git apply")
+        # a pipe gets every byte: `git apply` compares them with the file's
+        click.echo(plain(diff) if sys.stdout.isatty() else diff.encode(), nl=False)
+        apply = "git apply" if Path.cwd() == project else f"git -C {project} apply"
+        chosen.say(f"nothing was written; to apply it: {chosen.hint('memory suggest')} | {apply}")
     else:
         chosen.say(
             f"nothing that {name} does not say already; confirm memories first: "
@@ -364,7 +388,8 @@ def promote(chosen: ProjectOptions, id: str, *, name: str, yes: bool, as_json: b
         draft = next((each for each in memories.skills() if each.procedure == memory.id), None)
     if draft is None:
         raise NotFound(
-            f"{memory.id} has not succeeded in three sessions; see those that have: "
+            f"{memory.id} has not two steps or more that succeeded in three sessions; see those "
+            f"that have: "
             f"{chosen.hint('memory suggest --skills')}"
         )
     named = draft.named(name) if name else draft

@@ -277,10 +277,19 @@ def search(
     if is_empty:
         chosen.say(f"nothing is remembered yet{_hint_for_more(chosen)}")
     elif not items:
+        what = _describe_period(recall.since, recall.until) or "that"
         chosen.say(
-            f"nothing is remembered of that; see what there is: {chosen.hint('memory list')}"
+            f"nothing is remembered of {what}; see what there is: {chosen.hint('memory list')}"
         )
     return OK if items or is_empty else FOUND
+
+
+def _describe_period(since: float | None, until: float | None) -> str:
+    """`2026-03-01 to 2026-03-31`; empty unless both ends are known."""
+    if since is None or until is None:
+        return ""
+    first, last = (time.strftime("%Y-%m-%d", time.localtime(each)) for each in (since, until - 1.0))
+    return first if first == last else f"{first} to {last}"
 
 
 @click.command(
@@ -414,7 +423,7 @@ def parse_period(option: str, typed: str, now: float) -> tuple[float | None, flo
     if _AGO.fullmatch(typed):
         moment = parse_moment(typed, now)
         return moment, moment
-    period = time_words(typed, now, local_offset(now))
+    period = time_words(typed, now, local_offset)
     if period.words or (period.since is None and period.until is None):
         raise BadInput(
             f"{option} {typed!r}: use 12h, 2d or 1w, a date like 2026-11-15, or words such as "
@@ -433,8 +442,8 @@ def _hint_for_more(chosen: ProjectOptions, *narrowed: object) -> str:
     if any(narrowed):
         return "; see all: " + chosen.hint("memory list --standing any")
     return (
-        f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or: "
-        f"{chosen.hint('memory add TEXT')}"
+        f"; sessions have to go through hotset ({chosen.hint('wrap AGENT')}), or learn from "
+        f"those that you have: {chosen.hint('memory learn')}"
     )
 
 
@@ -668,6 +677,8 @@ def _describe_action(event: Event) -> str:
         return f"Nothing was changed: {detail['note']}."
     before, after = (float(detail.get(name, 0)) for name in ("before", "after"))
     done = _REMEDIES.get(str(detail.get("remedy")), str(detail.get("remedy")))
+    if after == before:
+        return f"{done}."
     return f"{done}: {after:,.0f} instead of {before:,.0f} {detail.get('unit')}."
 
 

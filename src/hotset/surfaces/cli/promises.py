@@ -226,25 +226,19 @@ PROMISES = (
     Promise(
         "M3",
         "Memories unfold step by step, only as far as they are needed",
-        RowState.PARTLY,
-        (
-            "index, timeline, whole; topics without ids, and no way to memories by "
-            "`retrieve_context(topic=...)`"
-        ),
+        RowState.WORKING,
     ),
     Promise("M4", "What memory costs and saves is measured, and acted upon", RowState.WORKING),
     Promise(
         "M5",
         "Episodes become patterns; duplicates merge; links say what follows from what",
-        RowState.PARTLY,
-        "clusters, links and merging work; few contradictions are seen",
+        RowState.WORKING,
     ),
     Promise("M6", "Age changes a memory's form, never whether it can be found", RowState.WORKING),
     Promise(
         "M7",
         "Memory answers questions of time, word and meaning",
-        RowState.PARTLY,
-        "words and meaning; many questions of time find nothing",
+        RowState.WORKING,
     ),
     Promise(
         "M8", "Working memory in CONTINUITY.md that refers to memories by id", RowState.WORKING

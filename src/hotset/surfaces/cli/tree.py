@@ -99,7 +99,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "standup:standup", "What was done, decided and is open, day by day."
         ),
         "memory": CommandEntry(
-            "tree:memory", "What was learned: list, search, add, edit, forget ..."
+            "tree:memory", "What was learned: search, learn, review, add, edit ..."
         ),
         "continuity": CommandEntry(
             "continuity:continuity", "CONTINUITY.md: the state of the work, in a file."
@@ -175,40 +175,57 @@ def hotset(ctx: click.Context) -> None:
 
 
 MEMORY = {
-    "list": CommandEntry("memory_views:list_", "What is remembered, newest first."),
-    "show": CommandEntry("memory_views:show", "One memory, with its versions, links and use."),
-    "search": CommandEntry("memory_views:search", "Find memories, and why each was chosen."),
-    "timeline": CommandEntry(
-        "memory_views:timeline", "What was done and decided lately, in lines."
-    ),
-    "why": CommandEntry("memory_views:why", "Where a memory comes from."),
-    "graph": CommandEntry("memory_views:graph", "Links between memories."),
-    "economics": CommandEntry(
-        "memory_views:economics", "What remembering costs and saves, in tokens."
-    ),
-    "review": CommandEntry("memory_review:review", "New memories one by one: keep, correct, drop."),
-    "suggest": CommandEntry(
-        "memory_review:suggest", "Confirmed facts and checks, as a diff for AGENTS.md."
-    ),
-    "promote": CommandEntry("memory_review:promote", "Make a skill of a proven procedure."),
-    "add": CommandEntry("memory_edits:add", "Remember something, in your own words."),
-    "edit": CommandEntry("memory_edits:edit", "Correct a memory; the old version stays."),
-    "confirm": CommandEntry("memory_edits:confirm", "Confirm a memory that waits for you."),
-    "forget": CommandEntry("memory_edits:forget", "Forget a memory; --erase removes it for good."),
-    "restore": CommandEntry("memory_edits:restore", "Bring back what was forgotten."),
-    "rollback": CommandEntry("memory_edits:rollback", "Remove all memories from one place."),
-    "learn": CommandEntry("memory_learn:learn", "Make memories from sessions that you have."),
-    "consolidate": CommandEntry("memory_edits:consolidate", "Find what memories have in common."),
-    "undo": CommandEntry("memory_edits:undo", "Undo what one run changed."),
-    "export": CommandEntry("memory_edits:export", "Write memories as files."),
-    "import": CommandEntry("memory_edits:import_", "Read memories from files."),
+    "Look": {
+        "search": CommandEntry("memory_views:search", "Find memories, and why each was chosen."),
+        "list": CommandEntry("memory_views:list_", "What is remembered, newest first."),
+        "show": CommandEntry("memory_views:show", "One memory, with its versions, links and use."),
+        "why": CommandEntry("memory_views:why", "Where a memory comes from."),
+        "timeline": CommandEntry(
+            "memory_views:timeline", "What was done and decided lately, in lines."
+        ),
+        "graph": CommandEntry("memory_views:graph", "Links between memories."),
+        "economics": CommandEntry(
+            "memory_views:economics", "What remembering costs and saves, in tokens."
+        ),
+    },
+    "Make": {
+        "learn": CommandEntry("memory_learn:learn", "Make memories from sessions that you have."),
+        "add": CommandEntry("memory_edits:add", "Remember something, in your own words."),
+        "consolidate": CommandEntry(
+            "memory_edits:consolidate", "Find what memories have in common."
+        ),
+    },
+    "Decide": {
+        "review": CommandEntry(
+            "memory_review:review", "New memories one by one: keep, correct, drop."
+        ),
+        "confirm": CommandEntry("memory_edits:confirm", "Confirm a memory that waits for you."),
+        "suggest": CommandEntry(
+            "memory_review:suggest", "Confirmed facts and checks, as a diff for AGENTS.md."
+        ),
+        "promote": CommandEntry("memory_review:promote", "Make a skill of a proven procedure."),
+    },
+    "Change": {
+        "edit": CommandEntry("memory_edits:edit", "Correct a memory; the old version stays."),
+        "forget": CommandEntry(
+            "memory_edits:forget", "Forget a memory; --erase removes it for good."
+        ),
+        "restore": CommandEntry("memory_edits:restore", "Bring back what was forgotten."),
+        "rollback": CommandEntry("memory_edits:rollback", "Remove all memories from one place."),
+        "undo": CommandEntry("memory_edits:undo", "Undo what one run changed."),
+    },
+    "Files": {
+        "export": CommandEntry("memory_edits:export", "Write memories as files."),
+        "import": CommandEntry("memory_edits:import_", "Read memories from files."),
+    },
 }
 
 
 @click.group(
     cls=LazyGroup,
-    sections={"Commands": MEMORY},
+    sections=MEMORY,
     epilog="\b\nExamples:\n"
+    "  hotset memory learn ~/.codex/sessions\n"
     "  hotset memory list --since yesterday\n"
     '  hotset memory search "how did we fix the flaky upload test"\n'
     '  hotset memory add "Releases are cut on Tuesdays"\n'

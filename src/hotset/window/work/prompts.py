@@ -26,7 +26,9 @@ _WRAPPERS = frozenset(
         "hook",
     }
 )
-_TAG = re.compile(r"^[ \t]*<([A-Za-z][\w-]*(?: [\w-]+)?)(?:\s[^<>\n]{0,200})?>", re.MULTILINE)
+_TAG = re.compile(
+    r"(?:^|(?<=>))[ \t]*<([A-Za-z][\w-]*(?: [\w-]+)?)(?:\s[^<>\n]{0,200})?>", re.MULTILINE
+)
 _MOST_TAGS = 200  # in one prompt; what follows is pasted markup
 _COMMAND = re.compile(r"<command-name>\s*(/[\w:-]+)\s*</command-name>")
 _ARGUMENTS = re.compile(r"<command-args>(.{0,4000}?)</command-args>", re.DOTALL)
@@ -36,6 +38,7 @@ _INTERRUPTED = re.compile(
 _MARKS = re.compile(
     r"\[Request interrupted by user[^\]\n]{0,40}\]|\[[Ii]mage(?: #?\d+)?\]"
     r"|\[Pasted text #\d+[^\]\n]{0,40}\]|#{3}(?:STOP|TRANSFER)#{3}"
+    r"|Read the output file to retrieve the result: \S+"
 )
 _SUMMARY = re.compile(
     r"\s*(?:This session is being continued from a previous conversation"

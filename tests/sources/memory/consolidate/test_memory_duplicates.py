@@ -242,13 +242,12 @@ def test_a_procedure_whose_steps_are_all_in_a_longer_one_is_merged_into_it():
 @pytest.mark.parametrize(
     ("steps", "more"),
     [
-        (CHECKS[1::-1], {}),
         (CHECKS[:2], {"when": "to release the shop"}),
         (CHECKS[:2], {"trust": Trust.PERSON}),
         ((*CHECKS[:1], "run `make docs`"), {}),
     ],
 )
-def test_other_steps_another_order_another_occasion_or_a_persons_own_stay(steps, more):
+def test_other_steps_another_occasion_or_a_persons_own_stay(steps, more):
     store = RamStore()
     keep(
         store,
@@ -256,6 +255,19 @@ def test_other_steps_another_order_another_occasion_or_a_persons_own_stay(steps,
         procedure(steps, session="b", created=2.0, **{"when": "after a change in shop", **more}),
     )
     assert run(store).merged == 0
+
+
+@pytest.mark.parametrize(
+    ("when", "merged"), [("after a change in shop", 1), ("to release the shop", 0)]
+)
+def test_the_order_of_checks_does_not_matter_and_that_of_other_steps_does(when, merged):
+    store = RamStore()
+    keep(
+        store,
+        procedure(CHECKS, session="a", created=1.0, when=when),
+        procedure(CHECKS[1::-1], session="b", created=2.0, when=when),
+    )
+    assert run(store).merged == merged
 
 
 def failing(said, instead, session, command="npm test", created=1.0):

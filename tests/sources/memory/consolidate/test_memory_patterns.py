@@ -26,6 +26,7 @@ from hotset.sources.memory.patterns import (
     pattern_of,
     proves,
     shared_procedure,
+    shared_title,
     step_of,
     trouble_key,
 )
@@ -62,7 +63,7 @@ def test_a_pattern_says_what_the_sessions_share_in_their_own_words():
     found = pattern(cluster(), [each for each in varied(40) if "rotate" not in each.title])
     assert found is not None
     assert found.fact.text == (
-        "Work such as \u201crotate the login token of the auth service 0\u201d (4 sessions): "
+        "rotate the login token of the auth service \u2026 (4 sessions): "
         "it changes src/auth.py; it runs `make test`; it came out well in 4 of 4."
     )
     assert found.fact.text.startswith(found.fact.title)
@@ -72,6 +73,39 @@ def test_a_pattern_says_what_the_sessions_share_in_their_own_words():
         Ending.SUCCESS,
         3.0,
     )
+
+
+@pytest.mark.parametrize(
+    ("titles", "shared"),
+    [
+        (
+            ("Publish release 2.1 of the shop", "Publish release 2.2 of the shop"),
+            "Publish release \u2026 of the shop",
+        ),
+        (("Rotate the keys", "Rotate the keys of the login"), "Rotate the keys"),
+        (("Fix the rounding of VAT", "Redesign the summary page"), ""),
+        (("Teach the parser \u65e5\u672c\u8a9e",), "Teach the parser \u65e5\u672c\u8a9e"),
+    ],
+)
+def test_the_name_of_a_pattern_has_the_words_of_all_titles_or_is_none(titles, shared):
+    assert shared_title(titles) == shared
+
+
+def test_a_pattern_whose_titles_differ_is_named_by_its_files_and_an_example():
+    goals = (
+        "Rotate the login token",
+        "Why is the login token refused twice?",
+        "Login token in logs",
+    )
+    episodes = [
+        episode(goal, session=f"s{at}", created=float(at), files=("/home/me/shop/src/auth.py",))
+        for at, goal in enumerate(goals)
+    ]
+    found = pattern(episodes)
+    assert found is not None
+    assert found.fact.title == "Work on auth.py, such as \u201cLogin token in logs\u201d"
+    assert "shop/src/auth.py" in found.fact.text
+    assert "/home/me" not in found.fact.text
 
 
 def test_two_sessions_are_no_pattern_however_many_episodes_they_have():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hotset.sources.memory.time_parser import TimeWords, fits, time_words
+from hotset.sources.memory.time_parser import TimeWords, fits, time_question, time_words
 
 NOW = datetime(2026, 3, 18, 15, 0, tzinfo=UTC)  # a Wednesday
 DAY = 86400.0
@@ -32,6 +33,12 @@ def _told(time: float | None) -> str:
         ("today", "2026-03-18", "2026-03-19"),
         ("this morning", "2026-03-18", "2026-03-19"),
         ("yesterday", "2026-03-17", "2026-03-18"),
+        ("since 9am", "2026-03-18 09:00", "2026-03-18 15:00"),
+        ("after 14:30", "2026-03-18 14:30", ""),
+        ("since 4pm", "2026-03-17 16:00", "2026-03-18 15:00"),
+        ("in the last hour", "2026-03-18 14:00", "2026-03-18 15:00"),
+        ("in the first week of February", "2026-02-01", "2026-02-08"),
+        ("the last week of February", "2026-02-22", "2026-03-01"),
         ("last night", "2026-03-17 18:00", "2026-03-18 06:00"),
         ("the day before yesterday", "2026-03-16", "2026-03-17"),
         ("this week", "2026-03-16", "2026-03-23"),
@@ -188,13 +195,65 @@ def test_a_time_that_owns_something_leaves_no_rest():
 def test_a_day_is_the_speakers_own():
     late = datetime(2026, 3, 18, 23, 30, tzinfo=UTC).timestamp()
 
-    here, tokyo = time_words("today", late), time_words("today", late, offset=9 * 3600)
+    here, tokyo = time_words("today", late), time_words("today", late, lambda _: 9 * 3600.0)
 
     assert _told(here.since) == "2026-03-18"
     assert _told(tokyo.since) == "2026-03-18 15:00"  # the 19th has begun there
     assert tokyo.until is not None
     assert tokyo.since is not None
     assert tokyo.until - tokyo.since == DAY
+
+
+def test_a_day_before_the_clocks_changed_begins_at_its_own_midnight():
+    berlin = ZoneInfo("Europe/Berlin")
+
+    def offset(moment: float) -> float:
+        ahead = datetime.fromtimestamp(moment, berlin).utcoffset()
+        assert ahead is not None
+        return ahead.total_seconds()
+
+    now = datetime(2026, 11, 4, 12, tzinfo=berlin).timestamp()
+    for words, first, last in [
+        ("in July", (2026, 7, 1), (2026, 8, 1)),
+        ("in October", (2026, 10, 1), (2026, 11, 1)),
+        ("on 2026-10-25", (2026, 10, 25), (2026, 10, 26)),
+    ]:
+        found = time_words(words, now, offset)
+        assert found.since == datetime(*first, tzinfo=berlin).timestamp(), words
+        assert found.until == datetime(*last, tzinfo=berlin).timestamp(), words
+
+
+@pytest.mark.parametrize(
+    ("question", "subject", "bound", "event"),
+    [
+        ("what happened after release 2.2", "", "after", "release 2.2"),
+        ("what did we do since phase 12", "", "since", "phase 12"),
+        ("what did we do right before the release", "", "before", "the release"),
+        ("when did we switch to uv", "switch uv", "", ""),
+        ("when was the last release", "release", "", ""),
+        ("what did we do last?", "", "", ""),
+    ],
+)
+def test_a_question_of_time_names_its_event_or_its_subject(
+    question: str, subject: str, bound: str, event: str
+):
+    asked = time_question(question, NOW.timestamp())
+    assert asked is not None
+    assert (asked.subject, asked.bound, asked.event) == (subject, bound, event)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run the tests before lunch",
+        "after merging, what is left to do",
+        "when will we release",
+        "when is the release",
+        "since tests fail",
+    ],
+)
+def test_a_task_and_a_question_about_the_future_are_no_questions_of_time(words: str):
+    assert time_question(words, NOW.timestamp()) is None
 
 
 def test_a_month_back_from_its_31st_is_the_end_of_the_one_before():

@@ -22,6 +22,7 @@ from hotset.nouns.memory import (
     Standing,
     Trust,
 )
+from hotset.nouns.page import SessionId
 from hotset.sources.memory.kinds import memory_id
 from hotset.store.port import Store
 from hotset.testing.ram_store import RamStore
@@ -63,7 +64,7 @@ def a_memory(
         title=title,
         text=text,
         created=created,
-        source=Provenance("rules", agent=agent),
+        source=Provenance("rules", SessionId("s1"), agent),
         detail=detail,
         topics=tuple(topics),
         ending=ending,

@@ -13,7 +13,15 @@ from disclosed_memories import NOW, a_busy_store, a_ledger, a_memory, a_store, k
 from hypothesis import given, strategies as st
 
 from hotset.nouns.deposit import Erased
-from hotset.nouns.memory import Arrangement, MemoryKind, MemoryRecord, Standing, Trust
+from hotset.nouns.memory import (
+    Arrangement,
+    Episode,
+    MemoryKind,
+    MemoryRecord,
+    Provenance,
+    Standing,
+    Trust,
+)
 from hotset.sources.memory.overview import FILE, FORMAT, Overview, OverviewFile, overview
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -141,6 +149,16 @@ def test_the_latest_lines_are_kept_and_pinned_ones_stay():
     assert lines[0].id == old.id
     assert [line.title for line in lines[1:4]] == ["fact 0", "fact 1", "fact 2"]
     assert len(lines) == 512
+
+
+def test_a_question_is_no_work_and_a_pattern_no_fact_of_its_own():
+    asked = a_memory("Where do the tokens live?", detail=Episode("Where do the tokens live?"))
+    done = a_memory("Move the tokens", detail=Episode("Move the tokens"))
+    pattern = a_memory("Rotate the tokens \u2026", kind=MemoryKind.FACT)
+    seen = overview(a_store(asked, done, replace(pattern, source=Provenance("rules"))))
+    assert [line.id for line in seen.actions] == [done.id]
+    assert (seen.known, seen.decisions) == ((), ())
+    assert seen.memories == 3
 
 
 def test_decisions_are_told_from_other_facts_by_what_they_say_now():

@@ -95,8 +95,16 @@ def test_without_a_question_what_was_touched_lately_leads():
 
 def test_what_is_dated_ahead_of_now_leads_no_further_than_what_is_of_today():
     ahead = a_memory("a", topics=["ahead"], age=-400)
-    today = [a_memory(f"t{at}", topics=["today"], age=0) for at in range(3)]
-    assert render_index(seen(ahead, *today), PLAIN, NOW).topics == ("today", "ahead")
+    today = [a_memory(f"t{at}", topics=["parser"], age=0) for at in range(3)]
+    assert render_index(seen(ahead, *today), PLAIN, NOW).topics == ("parser", "ahead")
+
+
+@pytest.mark.parametrize("name", ["last", "dont", "booked", "appear", "various", "yesterday"])
+def test_a_stop_word_or_a_verb_is_no_line_of_the_index(name: str):
+    told = render_index(
+        seen(*(a_memory(f"a{at}", topics=[name, "parser"]) for at in range(3))), PLAIN, NOW
+    )
+    assert told.topics == ("parser",)
 
 
 def test_what_a_search_found_counts_as_much_as_words():

@@ -254,9 +254,9 @@ def title_of(prompt: str) -> str:
     elif leads_in and len(lines) > 1:
         title = lines[1]
     else:
-        opening = [
-            each for each in sentences(_COMMAND_NAME.sub("", text)) if not _LABEL.fullmatch(each)
-        ][:4]
+        arguments = _COMMAND_NAME.sub("", text)
+        said = arguments if any(topic_words(arguments)) else text  # of `/plan 14` both
+        opening = [each for each in sentences(said) if not _LABEL.fullmatch(each)][:4]
         title = (
             next((each for each in opening if len(set(topic_words(each))) > 1), " ".join(opening))
             or prompt.strip()

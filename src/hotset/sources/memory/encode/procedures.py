@@ -80,7 +80,7 @@ _TEST_NAME = re.compile(
     r"(?:^|[/._-])(?:tests?|specs?|__tests__)(?:[/._-]|$)|\w(?:Test|Spec)s?\b|::", re.IGNORECASE
 )
 _NUMBER = re.compile(r"#?\d{3,}|[0-9a-f]{7,40}|[a-z]{1,4}-[a-z0-9]*\d[a-z0-9.]*")
-_VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[\w.]+)?")
+_VERSION = re.compile(r"\d+\.\d+\.\d+(?:-[\w.]+)?|(?<=\bv)\d+\.\d+(?![\w.])")
 _ADDRESS = re.compile(r"\w+://\S+|git@\S+")
 _VALUE_FLAG = re.compile(
     r"-m|-F|--(?:message|body|body-file|title|description|reason|prompt|notes?|append-notes|"
