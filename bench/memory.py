@@ -65,6 +65,7 @@ from bench.memory_sets import (
     Chat,
     Kept,
     Question,
+    SessionPages,
     best,
     bring,
     by_rank,
@@ -109,7 +110,6 @@ from hotset.sources.memory.recall import RecalledItem, RecallQuery, recall
 from hotset.sources.memory.recall_signals import DEFAULT, SignalWeights, wanted_kind
 from hotset.sources.memory.tasks import detect_task
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.ram_store import RamStore
 from hotset.text.terms import hits, terms
 from hotset.text.words import lower_in_place
 from hotset.tokens import count
@@ -176,7 +176,7 @@ def main() -> None:
 def recall_part() -> Sets:
     chats, questions = longmemeval()
     with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
-        kept = Kept(RamStore())
+        kept = Kept(SessionPages())
         kept.keep(chats)
         kept.remember()
         texts = kept.texts()
@@ -373,7 +373,7 @@ def _found_chats(tasks: Sequence[_Decision], decoys: Sequence[Chat]) -> dict[str
     chats = [chat for _, several in tasks for chat in several] + list(decoys)
     orders: dict[str, list[list[str]]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
-        kept = Kept(RamStore())
+        kept = Kept(SessionPages())
         kept.keep(chats)
         kept.remember()
         names = {session: chat for chat, session in kept.sessions.items()}
@@ -488,7 +488,7 @@ class _Disclosed:
 
 def _told_of(question: Question, chats: Sequence[Chat]) -> Iterator[tuple[str, _Telling]]:
     with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
-        kept = Kept(RamStore())
+        kept = Kept(SessionPages())
         kept.keep(chats)
         kept.remember()
         with indexed(kept.store, Path(folder) / "index") as index:
@@ -614,7 +614,7 @@ def tasks_part() -> Sets:
 def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float], bool]]:
     """For each session's first prompt, with nothing in the store but what came before it: by task,
     and by one set for all."""
-    kept = Kept(RamStore())
+    kept = Kept(SessionPages())
     with (
         tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder,
         indexed(kept.store, Path(folder) / "index") as index,

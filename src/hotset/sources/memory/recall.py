@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 from hotset.index.port import Index
 from hotset.nouns.knobs import MemoryKnobs
@@ -442,18 +442,16 @@ class _ItemSelector:
     wanted: tuple[Term, ...]
 
     def items(self) -> list[RecalledItem]:
-        items: list[RecalledItem] = []
-        spare: RecalledItem | None = None
-        for item in self._candidates():
-            if len(items) < self.asking.most:
-                items.append(item)
-            elif item.kind in WARNING_KINDS:
-                spare = item
-                break
-            elif not self._wants_a_pitfall(items):
-                break
-        if spare is not None and self._wants_a_pitfall(items):
-            items[-1] = spare
+        ranked = self._order()
+        items = list(islice(self._candidates(ranked), self.asking.most))
+        if len(items) == self.asking.most and self._wants_a_pitfall(items):
+            memories = self.ranked.memories
+            pitfalls = [
+                pair
+                for pair in ranked
+                if pair[0] in memories and memories[pair[0]].kind in WARNING_KINDS
+            ]
+            items[-1] = next(self._candidates(pitfalls), items[-1])
         return items
 
     def _wants_a_pitfall(self, items: list[RecalledItem]) -> bool:
@@ -462,10 +460,10 @@ class _ItemSelector:
         debugging = self.ranked.setting.task is Task.DEBUGGING and self.asking.memories and pitfalls
         return debugging and all(item.kind not in WARNING_KINDS for item in items)
 
-    def _candidates(self) -> Iterator[RecalledItem]:
+    def _candidates(self, ranked: list[tuple[str, float]]) -> Iterator[RecalledItem]:
         seen: set[str] = set()
         advice = dict.fromkeys(ADVICE_KINDS, 0)
-        for key, score in self._order():
+        for key, score in ranked:
             item = (
                 self._memory(key, score) if key in self.ranked.memories else self._page(key, score)
             )
@@ -494,18 +492,29 @@ class _ItemSelector:
             if (match := self.ranked.signals[key].get("error", 0.0))
         ]
         errors = [ranked[at] for _, at in sorted(by_match)[:_MOST_ERRORS]]
-        fitting: list[tuple[str, float]] = []
-        many = dict.fromkeys(ADVICE_KINDS, 0)
-        for key, score in ranked:
-            memory = self.ranked.memories.get(key)
-            if memory is not None and memory.kind in many and self._fits(memory):
-                many[memory.kind] += 1
-                if many[memory.kind] <= self.asking.advice:
-                    fitting.append((key, score))
+        fitting = self._fitting_advice(ranked)
         placed = dict.fromkeys((*errors, *fitting))
         others = [pair for pair in ranked if pair not in placed]
         first = 0 if errors or asks_how(self.asking.query) else 1
         return [*others[:first], *placed, *others[first:]]
+
+    def _fitting_advice(self, ranked: list[tuple[str, float]]) -> list[tuple[str, float]]:
+        """A few of each kind; of those that have as many of the question's words the surest
+        first."""
+        found: list[tuple[float, float, int]] = []
+        for at, (key, _) in enumerate(ranked):
+            memory = self.ranked.memories.get(key)
+            if memory is not None and memory.kind in ADVICE_KINDS and self._fits(memory):
+                share = _share(f"{memory.title}\n{memory.text}", self.wanted)
+                found.append((-round(share, 1), -memory.confidence, at))
+        fitting = []
+        many = dict.fromkeys(ADVICE_KINDS, 0)
+        for *_, at in sorted(found):
+            kind = self.ranked.memories[ranked[at][0]].kind
+            many[kind] += 1
+            if many[kind] <= self.asking.advice:
+                fitting.append(ranked[at])
+        return fitting
 
     def _later_first(self, ranked: list[tuple[str, float]]) -> list[tuple[str, float]]:
         """Of the first few, the later of two that say nearly the same in different sessions comes
