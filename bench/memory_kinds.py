@@ -574,7 +574,7 @@ def _talk(conversation: Mapping[str, Any]) -> tuple[list[Chat], dict[str, str]]:
 
 TURNED: Mapping[str, tuple[float, ...]] = {
     **dict.fromkeys(
-        ("meaning", "window", "around", "closely", "pointed", "session", "speaker", "told"),
+        ("meaning", "window", "around", "closely", "pointed", "session", "speaker", "told", "quoted"),
         (0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3),
     ),
     "long": (0.0, -0.1, -0.2, -0.35, -0.5, -0.7, -1.0),
@@ -582,7 +582,7 @@ TURNED: Mapping[str, tuple[float, ...]] = {
     "kind": (0.0, 0.15, 0.3, 0.45, 0.6, 0.8),
 }
 _PASSES = 2
-_PULL = 0.0005  # of worth, for each weight that leaves the start
+_PULL = 0.003  # of worth, for each weight that leaves the start
 
 
 def left_out(

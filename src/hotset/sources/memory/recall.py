@@ -7,6 +7,7 @@ the few that may be shown.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,7 @@ from hotset.sources.memory.recall_signals import (
     RecallCandidate,
     Signals,
     SignalWeights,
+    WordRow,
     day,
     evidence_boosts,
     first_signals,
@@ -59,6 +61,7 @@ from hotset.sources.memory.recall_signals import (
     text_signals,
     wanted_kind,
     why,
+    word_rows,
 )
 from hotset.sources.memory.tasks import detect_task
 from hotset.sources.memory.time_parser import time_words
@@ -89,6 +92,12 @@ _LATER_LIKE, _LATER_SCORE = 0.5, 0.4
 """Cosine of two texts, and how much lower the later one may score to come first. On questions whose
 answer changed, the one that holds came first in 46 % without and in 67 % with this, for a point of
 NDCG@10 on all questions."""
+_CHANGED_SCORE = 1.0
+_CHANGED = re.compile(
+    r"\b(?:no longer|not any ?more|instead of|from now on|as of (?:now|today)|anymore|switched (?:to|"
+    r"from)|moved (?:to|from)|changed (?:to|from)|replaced|used to|correction|amend(?:ed|ment))\b",
+    re.IGNORECASE,
+)
 _NOTHING_SERVES = frozenset({"words", "meaning"})
 _FIT = frozenset(
     {"words", "meaning", "window", "around", "closely", "pointed", "session", "told", "number"}
@@ -196,7 +205,7 @@ def recall(
     ranked = _Ranking(candidates, setting, weights)
     ranked.read_records(store)
     if clock() < until:
-        ranked.rerank(words, store)
+        ranked.rerank(words, word_rows(query), store)
     else:
         lacking |= {"closely"}
     ranked.transfer_fit()
@@ -316,6 +325,8 @@ class _Ranking:
     """The same, by session."""
     moved: dict[str, str] = field(default_factory=dict)
     """From the session of a decision to the session that decided it anew."""
+    successors: list[tuple[frozenset[str], tuple[str, ...]]] = field(default_factory=list)
+    """What said something that was replaced, and what says the new: the memory and its pages."""
 
     def __post_init__(self) -> None:
         self.signals = first_signals(self.candidates, self.setting)
@@ -352,26 +363,28 @@ class _Ranking:
         for key, more in boosts.items():
             self.signals[key] |= more
 
-    def rerank(self, words: str, store: Store) -> None:
+    def rerank(self, words: str, rows: frozenset[WordRow], store: Store) -> None:
         """Read the best candidates and score them word by word against the question."""
         first = [key for key, _ in order(self.signals, self.weights)[:_CLOSELY]]
         wanted = terms(words)
         for key in first:
             if key in self.candidates and self.candidates[key].is_talk:
-                self._read_page(key, words, wanted, store)
+                page = known_page(store, PageId(key))
+                if page is not None:
+                    text = self._read_page(page, wanted, store)
+                    more = text_signals(text, page, words, rows, self.setting)
+                    self.signals[key] |= more
         texts = [self.text_of(key) for key in first]
         for key, value in zip(first, spread(score_wordwise(words, texts)), strict=True):
             self.signals[key]["closely"] = value
 
-    def _read_page(self, key: str, words: str, wanted: Sequence[Term], store: Store) -> None:
-        page = known_page(store, PageId(key))
-        if page is None:
-            return
-        self.pages[key] = page
-        text = self.candidates[key].text
+    def _read_page(self, page: Page, wanted: Sequence[Term], store: Store) -> str:
+        """The page's best stretch."""
+        self.pages[page.id] = page
+        text = self.candidates[page.id].text
         if not text:  # only the turns around it were found
-            text = self.texts[key] = best_stretch(page, store, wanted)
-        self.signals[key] |= text_signals(text, page.size, words, self.setting)
+            text = self.texts[page.id] = best_stretch(page, store, wanted)
+        return text
 
     def transfer_fit(self) -> None:
         """Give the page that decided something anew the fit of the page that decided it before."""
@@ -397,6 +410,9 @@ class _Ranking:
         self.signals[new.id] = {
             name: max(before.get(name, 0.0), own.get(name, 0.0)) for name in {**before, **own}
         }
+        self.successors.append(
+            (frozenset({old.id, *old.source.pages}), (new.id, *new.source.pages))
+        )
         self.notes[new.id] = f"holds since {day(new.created)} in place of {old.id}"
         if old.source.session and old.source.session != new.source.session:
             self.moved[old.source.session] = new.source.session or ""
@@ -485,7 +501,7 @@ class _ItemSelector:
         front, behind the best item unless they are what is asked for."""
         ranked = self._later_first(order(self.ranked.signals, self.ranked.weights))
         if not self.asking.memories:
-            return ranked
+            return self._current_first(ranked)
         by_match = [
             (-match, at)
             for at, (key, _) in enumerate(ranked)
@@ -496,7 +512,26 @@ class _ItemSelector:
         placed = dict.fromkeys((*errors, *fitting))
         others = [pair for pair in ranked if pair not in placed]
         first = 0 if errors or asks_how(self.asking.query) else 1
-        return [*others[:first], *placed, *others[first:]]
+        return self._current_first([*others[:first], *placed, *others[first:]])
+
+    def _current_first(self, ranked: list[tuple[str, float]]) -> list[tuple[str, float]]:
+        """What holds now in front of what it replaced."""
+        for old, new in self.ranked.successors:
+            place = {key: at for at, (key, _) in enumerate(ranked)}
+            shown = [key for key in new if key in place and self._is_shown(key)]
+            before = min((place[key] for key in old if key in place), default=len(ranked))
+            if shown and (at := min(place[key] for key in shown)) > before:
+                ranked.insert(before, ranked.pop(at))
+        return ranked
+
+    def _is_shown(self, key: str) -> bool:
+        """True if the question wants such items."""
+        memory = self.ranked.memories.get(key)
+        if memory is None:
+            return self.ranked.candidates[key].session != self.asking.session
+        return self.asking.memories and (
+            not self.asking.kinds or memory.kind in self.asking.kinds
+        )
 
     def _fitting_advice(self, ranked: list[tuple[str, float]]) -> list[tuple[str, float]]:
         """A few of each kind; of those that have as many of the question's words the surest
@@ -531,12 +566,16 @@ class _ItemSelector:
                 other
                 for other in range(place)
                 if alike[at[other]][later] >= _LATER_LIKE
-                and first[later][1] >= first[at[other]][1] - _LATER_SCORE
+                and first[later][1] >= first[at[other]][1] - self._lead(first[later][0])
                 and self._is_later(first[later][0], first[at[other]][0])
             ]
             if before:
                 at.insert(before[0], at.pop(place))
         return [*(first[each] for each in at), *rest]
+
+    def _lead(self, key: str) -> float:
+        """How much lower a later text may score: more if it says that something changed."""
+        return _CHANGED_SCORE if _CHANGED.search(self.ranked.text_of(key)) else _LATER_SCORE
 
     def _is_later(self, one: str, other: str) -> bool:
         """True if it is of another session, and more than an hour later."""
