@@ -13,7 +13,7 @@ import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -250,9 +250,7 @@ def code_chats(weights: SignalWeights) -> list[AskedQuestion]:
         with kept_chats([chat for _, each in tasks for chat in each] + decoys) as (kept, index):
             label = _session_label({session: chat for chat, session in kept.sessions.items()})
             asked += [
-                ask(
-                    kept, index, RecallQuery(report, DECIDED_BY), [chats[-1].id], label, weights
-                )
+                ask(kept, index, RecallQuery(report, DECIDED_BY), [chats[-1].id], label, weights)
                 for report, chats in tasks
             ]
     return asked
@@ -304,15 +302,19 @@ def coding_sessions(
     """By the words of a commit the session that made it; by a line of a later prompt where it was
     said before; by a question written by hand the words of its answer."""
     kept, index = project.kept, project.index
-    by_session: Callable[[RecalledItem], str] = lambda item: str(item.session)
+
+    def by_session(item: RecalledItem) -> str:
+        return str(item.session)
+
     commits = [
         ask(kept, index, RecallQuery(subject, project.now), map(str, ids), by_session, weights)
         for subject, ids in _commits(project).items()
     ]
     texts = kept.texts()
-    by_text: Callable[[RecalledItem], str] = lambda item: (
-        texts[item.page] if item.page is not None else item.text
-    )
+
+    def by_text(item: RecalledItem) -> str:
+        return texts[item.page] if item.page is not None else item.text
+
     repeats = [
         ask(
             kept,
@@ -354,10 +356,8 @@ def _calls(session: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         for call in said.get("calls") or ():
             arguments = call["a"]
             if isinstance(arguments, str):
-                try:
+                with suppress(ValueError):
                     arguments = json.loads(arguments)
-                except ValueError:
-                    pass
             yield call["n"], arguments
 
 
@@ -539,9 +539,7 @@ def two_people(weights: SignalWeights) -> list[AskedQuestion]:
 
 
 def locomo_folder() -> Path:
-    return Path(
-        os.environ.get(LOCOMO, platformdirs.user_cache_path("hotset-bench") / "locomo")
-    )
+    return Path(os.environ.get(LOCOMO, platformdirs.user_cache_path("hotset-bench") / "locomo"))
 
 
 def _conversations() -> Iterator[dict[str, Any]]:
@@ -574,7 +572,17 @@ def _talk(conversation: Mapping[str, Any]) -> tuple[list[Chat], dict[str, str]]:
 
 TURNED: Mapping[str, tuple[float, ...]] = {
     **dict.fromkeys(
-        ("meaning", "window", "around", "closely", "pointed", "session", "speaker", "told", "quoted"),
+        (
+            "meaning",
+            "window",
+            "around",
+            "closely",
+            "pointed",
+            "session",
+            "speaker",
+            "told",
+            "quoted",
+        ),
         (0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3),
     ),
     "long": (0.0, -0.1, -0.2, -0.35, -0.5, -0.7, -1.0),
@@ -591,9 +599,7 @@ def left_out(
     """For each kind of conversation: figures by the start's weights, by weights chosen on the other
     kinds, and by those chosen on all; and the chosen weights."""
     cases = {
-        name: [
-            [each.as_ranked(f"{name} {at}") for at, each in enumerate(part)] for part in parts
-        ]
+        name: [[each.as_ranked(f"{name} {at}") for at, each in enumerate(part)] for part in parts]
         for name, parts in kinds.items()
     }
     begin = start.as_dict()

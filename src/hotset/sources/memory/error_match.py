@@ -81,9 +81,7 @@ def trouble_line(trouble: Trouble) -> str:
     return f"{kind}{trouble.said} ({end if trouble.is_resolved else 'not resolved'})"
 
 
-def _likeness(
-    known: tuple[str, ...], asked: frozenset[str], codes: frozenset[str]
-) -> float:
+def _likeness(known: tuple[str, ...], asked: frozenset[str], codes: frozenset[str]) -> float:
     """The best share of words; a common code is enough where little else is known of the error."""
     shares = [_share(part, asked) for part in known]
     is_coded = any(codes & error_codes(part) for part in known)

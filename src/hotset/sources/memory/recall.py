@@ -61,6 +61,7 @@ from hotset.sources.memory.recall_signals import (
     text_signals,
     wanted_kind,
     why,
+    without_wish,
     word_rows,
 )
 from hotset.sources.memory.tasks import detect_task
@@ -179,7 +180,10 @@ def recall(
     until = clock() + asking.deadline
     query = asking.query[:_LONGEST_QUESTION]
     time_range = time_words(query, asking.now)
+    of_the_model = asks_the_model(query)
     words = query_words(query)  # with its time words: a text about March often names it
+    if not of_the_model:
+        words = without_wish(words)
     task = asking.task or detect_task(query).task
     error = quoted_error(query) if asking.memories else ""
     empty = RecallResult((), task, words, time_range.since, time_range.until)
@@ -189,7 +193,7 @@ def recall(
         now=asking.now,
         task=task,
         spoken=time_range,
-        of_the_model=asks_the_model(query),
+        of_the_model=of_the_model,
         for_a_number=asks_for_a_number(query),
         error=error,
     )
@@ -529,9 +533,7 @@ class _ItemSelector:
         memory = self.ranked.memories.get(key)
         if memory is None:
             return self.ranked.candidates[key].session != self.asking.session
-        return self.asking.memories and (
-            not self.asking.kinds or memory.kind in self.asking.kinds
-        )
+        return self.asking.memories and (not self.asking.kinds or memory.kind in self.asking.kinds)
 
     def _fitting_advice(self, ranked: list[tuple[str, float]]) -> list[tuple[str, float]]:
         """A few of each kind; of those that have as many of the question's words the surest

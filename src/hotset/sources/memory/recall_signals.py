@@ -51,7 +51,7 @@ from hotset.sources.memory.time_parser import TimeWords, fits
 from hotset.text.sentences import SENTENCE_END
 from hotset.text.stops import CHAT
 from hotset.text.terms import Term, first_hits
-from hotset.text.words import lower_in_place
+from hotset.text.words import lower_in_place, word_set
 
 if TYPE_CHECKING:
     import numpy as np
@@ -509,6 +509,11 @@ TROUBLED_KINDS = kinds_of(Episode) | WARNING_KINDS
 """Kinds of memories that know errors."""
 _ADVICE = 12  # procedures and pitfalls, searched apart from the many episodes
 _CLOSE = 0.3  # cosine below which nothing is a candidate by its meaning alone
+_WISHES = word_set("""
+    advice advise idea ideas recommend recommendation recommendations recommended suggest suggested
+    suggestion suggestions thinking tip tips wondering
+""")
+"""Words of a wish for something new, and of every answer to one."""
 _NAME = re.compile(r"[A-Z][a-z]{2,}")  # inside of a sentence: Will and May are people, too
 _EDGES = re.compile(r"^\W+|\W+$")
 _OWN_STATEMENT = re.compile(r"\b(?:I|I'm|I've|I'd|my|My|we|We|our|Our)\b")
@@ -580,6 +585,13 @@ def query_words(query: str) -> str:
         or (at and words[at - 1][-1] not in ".:?!" and _NAME.fullmatch(bare[at]))
     ]
     return " ".join(kept or words)
+
+
+def without_wish(words: str) -> str:
+    """The words of a question without those of a wish for something new, unless it has no
+    others."""
+    telling = [word for word in words.split() if _EDGES.sub("", word).lower() not in _WISHES]
+    return " ".join(telling) or words
 
 
 def gather(

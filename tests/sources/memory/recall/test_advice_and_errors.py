@@ -46,58 +46,80 @@ COMPILER = "{path}: error TS2322: Type 'string | undefined' is not assignable to
 ERRORS: dict[str, tuple[str, str, str, str]] = {
     "python": (
         "python manage.py migrate",
-        "Traceback (most recent call last):\n"
-        '  File "/home/ann/shop/manage.py", line 22, in <module>\n'
-        "django.db.utils.OperationalError: could not connect to server: Connection refused",
+        (
+            "Traceback (most recent call last):\n"
+            '  File "/home/ann/shop/manage.py", line 22, in <module>\n'
+            "django.db.utils.OperationalError: could not connect to server: Connection refused"
+        ),
         "docker compose up -d db",
-        "Traceback (most recent call last):\n"
-        '  File "/srv/ci/build-88/manage.py", line 31, in main\n'
-        "django.db.utils.OperationalError: could not connect to server: Connection refused\n",
+        (
+            "Traceback (most recent call last):\n"
+            '  File "/srv/ci/build-88/manage.py", line 31, in main\n'
+            "django.db.utils.OperationalError: could not connect to server: Connection refused\n"
+        ),
     ),
     "pytest": (
         "pytest -q tests/test_totals.py",
-        "tests/test_totals.py:41: AssertionError\n"
-        "E   AssertionError: fixture rates are stale, regenerate them with the rates tool\n"
-        "1 failed in 0.20s",
+        (
+            "tests/test_totals.py:41: AssertionError\n"
+            "E   AssertionError: fixture rates are stale, regenerate them with the rates tool\n"
+            "1 failed in 0.20s"
+        ),
         "python tools/rates.py --write",
-        ">       assert total(cart) == 12\n"
-        "E   AssertionError: fixture rates are stale, regenerate them with the rates tool\n"
-        "tests/unit/test_totals_2.py:87: AssertionError",
+        (
+            ">       assert total(cart) == 12\n"
+            "E   AssertionError: fixture rates are stale, regenerate them with the rates tool\n"
+            "tests/unit/test_totals_2.py:87: AssertionError"
+        ),
     ),
     "typescript": (
         "npx tsc --noEmit",
         COMPILER.format(path="src/cart.ts(14,7)"),
         "npm run generate:types",
-        "web/src/basket/cart.tsx(203,19): error TS2322: Type 'string | undefined' is not "
-        "assignable to type 'string'.",
+        (
+            "web/src/basket/cart.tsx(203,19): error TS2322: Type 'string | undefined' is not "
+            "assignable to type 'string'."
+        ),
     ),
     "npm": (
         "npm install",
-        "npm ERR! code ERESOLVE\nnpm ERR! ERESOLVE unable to resolve dependency tree\n"
-        "npm ERR! Could not resolve dependency: peer react@^17.0.2 from react-beautiful@13.1.0",
+        (
+            "npm ERR! code ERESOLVE\nnpm ERR! ERESOLVE unable to resolve dependency tree\n"
+            "npm ERR! Could not resolve dependency: peer react@^17.0.2 from react-beautiful@13.1.0"
+        ),
         "npm install --legacy-peer-deps",
-        "npm ERR! code ERESOLVE\nnpm ERR! ERESOLVE unable to resolve dependency tree\n"
-        "npm ERR! Could not resolve dependency: peer react@^18.2.0 from react-grid@2.0.4",
+        (
+            "npm ERR! code ERESOLVE\nnpm ERR! ERESOLVE unable to resolve dependency tree\n"
+            "npm ERR! Could not resolve dependency: peer react@^18.2.0 from react-grid@2.0.4"
+        ),
     ),
     "go": (
         "go test ./ledger",
-        "panic: runtime error: invalid memory address or nil pointer dereference\n"
-        "[signal SIGSEGV: segmentation violation code=0x1 addr=0x18 pc=0x4a1b2c]\n"
-        "goroutine 19 [running]:\nexample.com/ledger.(*Book).Post(0x0)\n"
-        "\t/home/ann/ledger/book.go:88 +0x1c\nFAIL\texample.com/ledger\t0.012s",
+        (
+            "panic: runtime error: invalid memory address or nil pointer dereference\n"
+            "[signal SIGSEGV: segmentation violation code=0x1 addr=0x18 pc=0x4a1b2c]\n"
+            "goroutine 19 [running]:\nexample.com/ledger.(*Book).Post(0x0)\n"
+            "\t/home/ann/ledger/book.go:88 +0x1c\nFAIL\texample.com/ledger\t0.012s"
+        ),
         "go generate ./ledger",
-        "panic: runtime error: invalid memory address or nil pointer dereference\n"
-        "[signal SIGSEGV: segmentation violation code=0x1 addr=0x40 pc=0x7f00aa]\n"
-        "goroutine 7 [running]:\nexample.com/ledger.(*Book).Close(0x0)\n"
-        "\t/srv/ci/ledger/book.go:131 +0x88",
+        (
+            "panic: runtime error: invalid memory address or nil pointer dereference\n"
+            "[signal SIGSEGV: segmentation violation code=0x1 addr=0x40 pc=0x7f00aa]\n"
+            "goroutine 7 [running]:\nexample.com/ledger.(*Book).Close(0x0)\n"
+            "\t/srv/ci/ledger/book.go:131 +0x88"
+        ),
     ),
     "http": (
         "python sync.py --all",
-        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: "
-        "https://api.example.com/v2/orders?page=7",
+        (
+            "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: "
+            "https://api.example.com/v2/orders?page=7"
+        ),
         "pip install tenacity",
-        "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: "
-        "https://api.example.com/v2/customers?page=113",
+        (
+            "requests.exceptions.HTTPError: 429 Client Error: Too Many Requests for url: "
+            "https://api.example.com/v2/customers?page=113"
+        ),
     ),
 }
 """By kind: a command, its error, what resolved it, and the error as somebody meets it later."""

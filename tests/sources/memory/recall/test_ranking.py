@@ -21,6 +21,7 @@ from hotset.sources.memory.recall_signals import (
     query_words,
     spread,
     wanted_kind,
+    without_wish,
     weights_from_dict,
 )
 from hotset.sources.memory.time_parser import time_words
@@ -114,6 +115,11 @@ def test_what_people_say_around_their_question_tells_nothing():
     assert query_words("Can you please tell me where the retry policy is?") == "retry policy"
     assert query_words("what is it?") == "what is it?"
     assert query_words('the "retry policy"') == "retry policy"
+
+
+def test_the_words_of_a_wish_tell_nothing():
+    assert without_wish("evening activities suggestions?") == "evening activities"
+    assert without_wish("suggestions?") == "suggestions?"
 
 
 def test_a_name_that_is_also_a_filler_word_is_searched_for():
