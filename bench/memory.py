@@ -379,9 +379,8 @@ def kinds_part() -> Sets:
     begin = _POOLED.as_dict()
     for kind, weights in chosen.items():
         other = {name: value for name, value in weights.items() if value != begin[name]}
-        print(
-            f"weights chosen {'on all' if kind == 'all' else f'without {kind}'}: {other or 'as shipped'}"
-        )
+        on = "on all" if kind == "all" else f"without {kind}"
+        print(f"weights chosen {on}: {other or 'as shipped'}")
     people = two_people(DEFAULT)
     if people:
         sets["two people, locomo (transfer)"] = {"hotset": figures(people)}

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -84,12 +84,17 @@ class AskedQuestion:
         return ranked(self.labels, self.signals, self.gold, group)
 
 
+Label = Callable[[RecalledItem], str]
+"""What an item counts as: a text, or a session."""
+
+
 def ask(
     kept: Kept,
     index: Index,
     asking: RecallQuery,
     gold: Iterable[str],
-    label: Callable[[RecalledItem], str],
+    label: Label,
+    *,
     weights: SignalWeights = DEFAULT,
 ) -> AskedQuestion:
     found: list[RecalledItem] = []
@@ -98,6 +103,10 @@ def ask(
     return AskedQuestion(
         frozenset(gold), tuple(map(label, found)), tuple(item.signals for item in found), took
     )
+
+
+def by_text(texts: Mapping[PageId, str]) -> Label:
+    return lambda item: texts[item.page] if item.page is not None else item.text
 
 
 def figures(asked: Sequence[AskedQuestion]) -> Figures:
@@ -138,8 +147,8 @@ def assistant_chats(weights: SignalWeights) -> list[AskedQuestion]:
                 index,
                 RecallQuery(question.text, question.now, memories=False),
                 question.gold,
-                lambda item: texts[PageId(item.id)],
-                pooled,
+                by_text(texts),
+                weights=pooled,
             )
             for question in questions
         ]
@@ -161,7 +170,7 @@ def haystacks(weights: SignalWeights) -> Sets:
                     chat.id for chat in stack if any(text in question.gold for _, text in chat.said)
                 ]
                 asking = RecallQuery(question.text, question.now)
-                asked.append(ask(kept, index, asking, gold, label, weights))
+                asked.append(ask(kept, index, asking, gold, label, weights=weights))
     first = [(collapsed(each.labels), each.gold) for each in asked]
     return {
         f"longmemeval, sessions among {_HAYSTACK}": {
@@ -196,7 +205,7 @@ def _haystacks(questions: Sequence[Question]) -> list[frozenset[str]]:
     return [frozenset(stack) for stack in stacks]
 
 
-def _session_label(ids: Mapping[SessionId, str]) -> Callable[[RecalledItem], str]:
+def _session_label(ids: Mapping[SessionId, str]) -> Label:
     return lambda item: ids.get(item.session, "") if item.session is not None else ""
 
 
@@ -250,7 +259,14 @@ def code_chats(weights: SignalWeights) -> list[AskedQuestion]:
         with kept_chats([chat for _, each in tasks for chat in each] + decoys) as (kept, index):
             label = _session_label({session: chat for chat, session in kept.sessions.items()})
             asked += [
-                ask(kept, index, RecallQuery(report, DECIDED_BY), [chats[-1].id], label, weights)
+                ask(
+                    kept,
+                    index,
+                    RecallQuery(report, DECIDED_BY),
+                    [chats[-1].id],
+                    label,
+                    weights=weights,
+                )
                 for report, chats in tasks
             ]
     return asked
@@ -307,7 +323,14 @@ def coding_sessions(
         return str(item.session)
 
     commits = [
-        ask(kept, index, RecallQuery(subject, project.now), map(str, ids), by_session, weights)
+        ask(
+            kept,
+            index,
+            RecallQuery(subject, project.now),
+            map(str, ids),
+            by_session,
+            weights=weights,
+        )
         for subject, ids in _commits(project).items()
     ]
     texts = kept.texts()
@@ -321,13 +344,20 @@ def coding_sessions(
             index,
             RecallQuery(line, project.now, memories=False, session=session),
             gold,
-            by_text,
-            weights,
+            by_text(texts),
+            weights=weights,
         )
         for line, session, gold in _repeats(project)
     ]
     written = [
-        ask(kept, index, RecallQuery(question, project.now, memories=False), gold, by_text, weights)
+        ask(
+            kept,
+            index,
+            RecallQuery(question, project.now, memories=False),
+            gold,
+            by_text(texts),
+            weights=weights,
+        )
         for question, gold in _written(project, list(texts.values()))
     ]
     return {"commits": commits, "repeats": repeats, "written": written}
@@ -531,8 +561,8 @@ def two_people(weights: SignalWeights) -> list[AskedQuestion]:
                             index,
                             RecallQuery(str(row["question"]), now, memories=False),
                             gold,
-                            lambda item: texts[PageId(item.id)],
-                            weights,
+                            by_text(texts),
+                            weights=weights,
                         )
                     )
     return asked
@@ -556,14 +586,15 @@ def _talk(conversation: Mapping[str, Any]) -> tuple[list[Chat], dict[str, str]]:
     said: dict[str, str] = {}
     for key, turns in conversation.items():
         if re.fullmatch(r"session_\d+", key) and turns:
-            when = datetime.strptime(conversation[f"{key}_date_time"], "%I:%M %p on %d %B, %Y")
+            date = f"{conversation[f'{key}_date_time']} +0000"
+            when = datetime.strptime(date, "%I:%M %p on %d %B, %Y %z").timestamp()
             talk = []
             for turn in turns:
                 role = Role.USER if turn["speaker"] == conversation["speaker_a"] else Role.ASSISTANT
                 text = f"{turn['speaker']}: {turn.get('text') or turn.get('clean_text') or ''}"
                 said[turn["dia_id"]] = text
                 talk.append((role, text))
-            chats.append(Chat(key, when.replace(tzinfo=UTC).timestamp(), tuple(talk)))
+            chats.append(Chat(key, when, tuple(talk)))
     return chats, said
 
 

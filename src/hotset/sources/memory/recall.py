@@ -95,8 +95,8 @@ answer changed, the one that holds came first in 46 % without and in 67 % with t
 NDCG@10 on all questions."""
 _CHANGED_SCORE = 1.0
 _CHANGED = re.compile(
-    r"\b(?:no longer|not any ?more|instead of|from now on|as of (?:now|today)|anymore|switched (?:to|"
-    r"from)|moved (?:to|from)|changed (?:to|from)|replaced|used to|correction|amend(?:ed|ment))\b",
+    r"\b(?:no longer|anymore|any more|instead of|from now on|as of (?:now|today)|used to|replaced"
+    r"|(?:switched|moved|changed) (?:to|from)|correction|amend(?:ed|ment))\b",
     re.IGNORECASE,
 )
 _NOTHING_SERVES = frozenset({"words", "meaning"})

@@ -21,8 +21,8 @@ from hotset.sources.memory.recall_signals import (
     query_words,
     spread,
     wanted_kind,
-    without_wish,
     weights_from_dict,
+    without_wish,
 )
 from hotset.sources.memory.time_parser import time_words
 
