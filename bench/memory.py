@@ -160,6 +160,7 @@ _TURNED = (
     "when",
     "latest",
 )
+_CHANGED = "knowledge-update"
 _NAMES = ("recall5", "recall10", "recall20", "ndcg10")
 _DISCLOSED = 60  # questions among other sessions
 _OTHERS = 30  # sessions of other questions
@@ -253,10 +254,27 @@ def recall_part() -> Sets:
     print(f"memories made of the sessions: {dict(kept.made)}")
     print(_compared(found, questions))
     kinds = ["all", *sorted({question.kind for question in questions})]
-    return {
+    sets = {
         f"longmemeval, {kind}": _table(found, questions, kind, more if kind == "all" else {})
         for kind in kinds
     }
+    for name, orders in found.items():
+        sets[f"longmemeval, {_CHANGED}"][name]["current"] = _current(chats, questions, orders)
+    return sets
+
+
+def _current(
+    chats: Sequence[Chat], questions: Sequence[Question], orders: Sequence[Sequence[str]]
+) -> float:
+    """Of questions whose answer changed: how often the latest turn comes before the others."""
+    when = {text: chat.time for chat in chats for _, text in chat.said}
+    first = []
+    for question, order in zip(questions, orders, strict=True):
+        times = {text: when[text] for text in question.gold}
+        if question.kind == _CHANGED and len(set(times.values())) > 1:
+            found = next((text for text in order if text in times), None)
+            first.append(found is not None and times[found] == max(times.values()))
+    return 100 * fmean(first)
 
 
 def _answers(

@@ -79,7 +79,8 @@ _CLOSELY = 60  # candidates that are reranked word by word: 3 ms
 _LOGGED = 30
 _SCANNED = 2000  # newest versions of memories, if there is no index
 _HEADING = 80  # characters
-_LEAST_TERMS = 3  # telling words of a page found by its neighbours alone: "ok" is not enough
+_LEAST_TERMS = 3  # telling words of a page beside others: "ok" is not enough
+_LEAST_OWN = 2  # telling words of a page that only the turns around it found
 _REPLACED_BY = 5  # steps from a replaced fact to the one that holds now
 _MOST_ERRORS = 2  # memories that met the error that a question quotes, in front of all others
 _FITS, _FITS_ANY_TASK = 0.6, 0.8
@@ -633,7 +634,7 @@ class _ItemSelector:
         if page is None:
             return None
         text = self.ranked.text_of(key) or best_stretch(page, self.store, self.wanted)
-        if not text or (not candidate.text and not says_something(text)):
+        if not text or not (candidate.text or len(terms(text)) >= _LEAST_OWN):
             return None
         reasons = self._why(key, text, None)
         if candidate.session in self.ranked.decided_anew:
