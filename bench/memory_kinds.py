@@ -318,33 +318,26 @@ def coding_sessions(
     """By the words of a commit the session that made it; by a line of a later prompt where it was
     said before; by a question written by hand the words of its answer."""
     kept, index = project.kept, project.index
-
-    def by_session(item: RecalledItem) -> str:
-        return str(item.session)
-
     commits = [
         ask(
             kept,
             index,
             RecallQuery(subject, project.now),
             map(str, ids),
-            by_session,
+            lambda item: str(item.session),
             weights=weights,
         )
         for subject, ids in _commits(project).items()
     ]
     texts = kept.texts()
-
-    def by_text(item: RecalledItem) -> str:
-        return texts[item.page] if item.page is not None else item.text
-
+    label = by_text(texts)
     repeats = [
         ask(
             kept,
             index,
             RecallQuery(line, project.now, memories=False, session=session),
             gold,
-            by_text(texts),
+            label,
             weights=weights,
         )
         for line, session, gold in _repeats(project)
@@ -355,7 +348,7 @@ def coding_sessions(
             index,
             RecallQuery(question, project.now, memories=False),
             gold,
-            by_text(texts),
+            label,
             weights=weights,
         )
         for question, gold in _written(project, list(texts.values()))
