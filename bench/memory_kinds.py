@@ -614,7 +614,8 @@ TURNED: Mapping[str, tuple[float, ...]] = {
     "kind": (0.0, 0.15, 0.3, 0.45, 0.6, 0.8),
 }
 _PASSES = 2
-_PULL = 0.003  # of worth, for each weight that leaves the start; with 0.0005 the kind left out lost more
+# of worth, for each weight that leaves the start; with 0.0005 the kind left out lost more
+_PULL = 0.003
 
 
 def left_out(
