@@ -2,39 +2,49 @@
 called at any time.
 
     make bench-memory
-    HOTSET_BENCH_PARTS=recall,decisions make bench-memory     some of: recall, decisions,
-    disclosure, tasks, size, consolidation HOTSET_BENCH_LARGE=1 make bench-memory
-    also `size` (100,000 memories) and `consolidation` (10,000 episodes)
+    HOTSET_BENCH_PARTS=recall,kinds make bench-memory     some of its parts
+    HOTSET_BENCH_LARGE=1 make bench-memory                also `size` and `consolidation`
 
 Reads `$HOTSET_BENCH_DATA/memory` and `/trajectories` (`../shared/data` unless it is said). Every
 conversation goes the way it goes in the product: into the store, made memories by rules, followed
 by the index, asked by `recall`.
 
 recall          LongMemEval, all 940 sessions in one pool, by kind of question; evidence is a turn
-in which the answer stands.
-                `hotset` has weights that were chosen on four fifths of the questions and tested on
-                the others, with no session in both; `hotset_defaults` has those that ship. Recency
-                counts nothing here: each question was asked near its own sessions and far from the
-                others', which is a matter of the pool. `no_dates` also leaves time words alone.
-                bm25 and dense go over whole turns; bm25_b1 has the length norm that is best for it
-                on this very set.
+                in which the answer stands. `hotset` has the weights that ship; `cross_fitted` those
+                chosen on four fifths of the questions and tested on the others, with no session in
+                both. Recency counts nothing here: each question was asked near its own sessions and
+                far from the others', which is a matter of the pool. `no_dates` also leaves time
+                words alone. bm25 and dense go over whole turns; bm25_b1 has the length norm that is
+                best for it on this very set. `current`: of questions whose answer changed, how
+                often the latest turn comes before the others.
+kinds           Assistant chats (LongMemEval), chats about code (sde-bench) and recorded coding
+                sessions, each by what ships. `kinds, ...`: the order by the weights alone, by those
+                that ship, by those chosen on the other two kinds (`held_out`) and by those chosen
+                on all three (`fitted`). Coding sessions are asked by the subject of a commit for
+                the session that made it, by a line of a prompt for where it was said before, and by
+                the questions of `bench/history.py` whose answer was said. `event order`: which
+                session touched a file first or last, and which came before or after a commit;
+                `first_of_all`: the right session is told first. `two people`: LoCoMo, by which
+                nothing is chosen; from `$HOTSET_BENCH_LOCOMO` or the user's cache folder.
+haystacks       LongMemEval by session, among 50 sessions that were drawn at random.
 decisions       sde-bench: a bug report, the chat in which it was decided how the code has to
-behave, and 140 other chats.
-                Amended: a later chat changed the decision, and is the one to be found; `current` is
-                how often it comes first.
+                behave, and 140 other chats. Amended: a later chat changed the decision, and is the
+                one to be found; `current` is how often it comes first.
 disclosure      A question over its own sessions: all memories and turns loaded, against every step
-of what an agent is told, as
-                the product tells it: the index, its call, the first answer in less room and in the
-                usual; `and_more_1`: with the next call and its answer on top. `unfolded` goes by
-                the timeline, and no further where that answers. Evidence is a turn that is shown
-                whole or as an excerpt; `answer`: of the answer's words that stand in the evidence,
-                those that are told. Everything was chosen on one half of the conversations: see
-                `the other half`. `among others`: with the sessions of other questions in the store.
+                of what an agent is told, as the product tells it: the index, its call, the first
+                answer in less room and in the usual; `and_more_1`: with the next call and its
+                answer on top. `unfolded` goes by the timeline, and no further where that answers.
+                Evidence is a turn that is shown whole or as an excerpt; `answer`: of the answer's
+                words that stand in the evidence, those that are told. Everything was chosen on one
+                half of the conversations: see `the other half`. `among others`: with the sessions
+                of other questions in the store.
 tasks           Recorded coding sessions in their order, each asked by its first prompt when only
-earlier ones are in the store.
-                Gold: memories of files and commands that the session then meets. Kinds weighed by
-                task against one set of weights for all tasks, where memories of more than one kind
-                were found; `other_order`: how often the first ten differ.
+                earlier ones are in the store. Gold: memories of files and commands that the session
+                then meets. Kinds weighed by task against one set of weights for all tasks, where
+                memories of more than one kind were found; `other_order`: how often the first ten
+                differ.
+size            100,000 memories.
+consolidation   10,000 episodes.
 """
 
 from __future__ import annotations
@@ -58,13 +68,33 @@ from typing import Any
 
 import platformdirs
 
+from bench.memory_kinds import (
+    DECIDED_BY,
+    MOST,
+    PATIENT,
+    PROJECTS,
+    AskedQuestion,
+    Decision,
+    assistant_chats,
+    code_chats,
+    coding_project,
+    coding_sessions,
+    decisions,
+    event_order,
+    figures,
+    haystacks,
+    left_out,
+    locomo_folder,
+    order_figures,
+    two_people,
+)
 from bench.memory_sets import (
-    DATA,
     DAY,
     Bm25,
     Chat,
     Kept,
     Question,
+    SessionPages,
     best,
     bring,
     by_rank,
@@ -109,17 +139,14 @@ from hotset.sources.memory.recall import RecalledItem, RecallQuery, recall
 from hotset.sources.memory.recall_signals import DEFAULT, SignalWeights, wanted_kind
 from hotset.sources.memory.tasks import detect_task
 from hotset.store.sqlite import SqliteStore
-from hotset.testing.ram_store import RamStore
 from hotset.text.terms import hits, terms
 from hotset.text.words import lower_in_place
 from hotset.tokens import count
 
 PARTS = "HOTSET_BENCH_PARTS"
 LARGE = "HOTSET_BENCH_LARGE"
-_QUICK = ("recall", "decisions", "disclosure", "tasks")
+_QUICK = ("recall", "kinds", "haystacks", "decisions", "disclosure", "tasks")
 _RESULTS = Path(__file__).parent / "results" / "memory.json"
-_PATIENT = 30.0  # seconds: where it is about what is found
-_FOUND = 60  # candidates of a question that other weights may put in another order
 _POOLED = replace(DEFAULT, recent=0.0)
 _TURNED = (
     "meaning",
@@ -133,6 +160,7 @@ _TURNED = (
     "when",
     "latest",
 )
+_CHANGED = "knowledge-update"
 _NAMES = ("recall5", "recall10", "recall20", "ndcg10")
 _DISCLOSED = 60  # questions among other sessions
 _OTHERS = 30  # sessions of other questions
@@ -156,6 +184,8 @@ def main() -> None:
         return
     parts: dict[str, Callable[[], Sets]] = {
         "recall": recall_part,
+        "kinds": kinds_part,
+        "haystacks": haystacks_part,
         "decisions": decisions_part,
         "disclosure": disclosure_part,
         "tasks": tasks_part,
@@ -176,12 +206,12 @@ def main() -> None:
 def recall_part() -> Sets:
     chats, questions = longmemeval()
     with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
-        kept = Kept(RamStore())
+        kept = Kept(SessionPages())
         kept.keep(chats)
         kept.remember()
         texts = kept.texts()
         found: dict[str, list[list[str]]] = {}
-        figures: dict[str, Figures] = {}
+        more: dict[str, Figures] = {}
         with indexed(kept.store, Path(folder) / "index") as index:
             answers, took = _answers(kept, index, questions, _POOLED)
             groups = grouped(chats, questions)
@@ -194,15 +224,12 @@ def recall_part() -> Sets:
                 )
                 for question, items, group in zip(questions, answers, groups, strict=True)
             ]
-            found["hotset"] = cross_fitted(cases, _POOLED.as_dict(), _TURNED)
-            found["hotset_defaults"] = [
-                [texts[PageId(item.id)] for item in items] for items in answers
-            ]
-            figures["hotset_defaults"] = {
+            found["hotset"] = [[texts[PageId(item.id)] for item in items] for items in answers]
+            found["cross_fitted"] = cross_fitted(cases, _POOLED.as_dict(), _TURNED)
+            more["hotset"] = {
                 **_tokens([[item.text for item in items] for items in answers]),
                 **took,
             }
-            figures["hotset"] = figures["hotset_defaults"]
             no_dates = replace(_POOLED, when=0.0, latest=0.0)
             found["no_dates"] = [
                 [texts[PageId(item.id)] for item in items]
@@ -217,20 +244,37 @@ def recall_part() -> Sets:
                 found["hotset_minilm"] = [
                     [texts[PageId(item.id)] for item in items] for items in answers
                 ]
-                figures["hotset_minilm"] = {
+                more["hotset_minilm"] = {
                     **_tokens([[item.text for item in items] for items in answers]),
                     **took,
                 }
     found |= _others(collapsed(texts.values()), questions)
     for name in ("bm25", "bm25_b1", "dense", "rrf60"):
-        figures[name] = _tokens(found[name])
+        more[name] = _tokens(found[name])
     print(f"memories made of the sessions: {dict(kept.made)}")
     print(_compared(found, questions))
     kinds = ["all", *sorted({question.kind for question in questions})]
-    return {
-        f"longmemeval, {kind}": _table(found, questions, kind, figures if kind == "all" else {})
+    sets = {
+        f"longmemeval, {kind}": _table(found, questions, kind, more if kind == "all" else {})
         for kind in kinds
     }
+    for name, orders in found.items():
+        sets[f"longmemeval, {_CHANGED}"][name]["current"] = _current(chats, questions, orders)
+    return sets
+
+
+def _current(
+    chats: Sequence[Chat], questions: Sequence[Question], orders: Sequence[Sequence[str]]
+) -> float:
+    """Of questions whose answer changed: how often the latest turn comes before the others."""
+    when = {text: chat.time for chat in chats for _, text in chat.said}
+    first = []
+    for question, order in zip(questions, orders, strict=True):
+        times = {text: when[text] for text in question.gold}
+        if question.kind == _CHANGED and len(set(times.values())) > 1:
+            found = next((text for text in order if text in times), None)
+            first.append(found is not None and times[found] == max(times.values()))
+    return 100 * fmean(first)
 
 
 def _answers(
@@ -240,7 +284,7 @@ def _answers(
     took: list[tuple[float, float]] = []
     for question in questions:
         asking = RecallQuery(
-            question.text, question.now, memories=False, most=_FOUND, deadline=_PATIENT
+            question.text, question.now, memories=False, most=MOST, deadline=PATIENT
         )
         took.append(
             timed(
@@ -324,63 +368,72 @@ def _minilm() -> MiniLm | None:
     return None if file is None else MiniLm(file)
 
 
+# Over kinds of conversations
+
+
+def kinds_part() -> Sets:
+    """Each kind by what ships, their mean, and by weights that were chosen on the other kinds."""
+    parts: dict[str, dict[str, list[AskedQuestion]]] = {
+        "assistant chats": {"longmemeval": assistant_chats(DEFAULT)},
+        "chats about code": {"sde-bench": code_chats(DEFAULT)},
+        "coding sessions": defaultdict(list),
+    }
+    places: dict[str, list[int]] = defaultdict(list)
+    sets: Sets = {}
+    for name in PROJECTS:
+        with coding_project(name) as project, tempfile.TemporaryDirectory() as folder:
+            for part, asked in coding_sessions(project, DEFAULT).items():
+                parts["coding sessions"][part] += asked
+            found = event_order(project, Path(folder))
+        sets[f"event order, {name}"] = {"hotset": order_figures(found)}
+        for kind, each in found.items():
+            places[kind] += each
+    sets["event order, all"] = {"hotset": order_figures(places)}
+    for kind, named in parts.items():
+        for name, asked in named.items():
+            sets[f"{kind}, {name}"] = {"hotset": figures(asked)}
+    of_kinds = {kind: list(named.values()) for kind, named in parts.items()}
+    held_out, chosen = left_out(of_kinds, _POOLED)
+    begin = _POOLED.as_dict()
+    for kind, weights in chosen.items():
+        other = {name: value for name, value in weights.items() if value != begin[name]}
+        on = "on all" if kind == "all" else f"without {kind}"
+        print(f"weights chosen {on}: {other or 'as shipped'}")
+    people = two_people(DEFAULT)
+    if people:
+        sets["two people, locomo (transfer)"] = {"hotset": figures(people)}
+    else:
+        print(f"no conversations between two people: {locomo_folder()} has no file of LoCoMo")
+    return sets | held_out
+
+
+def haystacks_part() -> Sets:
+    return haystacks(DEFAULT)
+
+
 # Decisions in chats about code
 
 
 def decisions_part() -> Sets:
-    plain, amended, decoys = _decisions()
+    plain, amended, decoys = decisions()
     return {
         "sde-bench, decisions": _found_chats(plain, decoys),
         "sde-bench, amended": _found_chats(amended, decoys),
     }
 
 
-_Decision = tuple[str, list[Chat]]
-"""A bug report, and the chats about it, the one that holds last."""
-
-
-def _decisions() -> tuple[list[_Decision], list[_Decision], list[Chat]]:
-    plain: list[_Decision] = []
-    amended: list[_Decision] = []
-    folder = DATA / "memory" / "sde-bench"
-    for number, path in enumerate(sorted(folder.glob("boltons-*.json"))):
-        task = json.loads(path.read_text())
-        if not task.get("conversations"):
-            continue
-        told = (
-            task["conversations"]
-            if isinstance(task["conversations"][0], list)
-            else [task["conversations"]]
-        )
-        chats = [
-            _chat(f"{path.stem}-{at}", DAY * (number + 30 * at), turns)
-            for at, turns in enumerate(told)
-        ]
-        (amended if len(chats) > 1 else plain).append((task["bug_report"], chats))
-    rows = json.loads((folder / "_decoys.json").read_text())
-    return (
-        plain,
-        amended,
-        [_chat(f"decoy-{at}", DAY * at / 2, row["turns"]) for at, row in enumerate(rows)],
-    )
-
-
-def _chat(id: str, time: float, turns: Sequence[Mapping[str, str]]) -> Chat:
-    return Chat(id, 1.7e9 + time, tuple((Role(turn["role"]), turn["text"]) for turn in turns))
-
-
-def _found_chats(tasks: Sequence[_Decision], decoys: Sequence[Chat]) -> dict[str, Figures]:
+def _found_chats(tasks: Sequence[Decision], decoys: Sequence[Chat]) -> dict[str, Figures]:
     chats = [chat for _, several in tasks for chat in several] + list(decoys)
     orders: dict[str, list[list[str]]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
-        kept = Kept(RamStore())
+        kept = Kept(SessionPages())
         kept.keep(chats)
         kept.remember()
         names = {session: chat for chat, session in kept.sessions.items()}
         with indexed(kept.store, Path(folder) / "index") as index:
             for report, _ in tasks:
                 items = recall(
-                    RecallQuery(report, 1.7e9 + 120 * DAY, most=_FOUND, deadline=_PATIENT),
+                    RecallQuery(report, DECIDED_BY, most=MOST, deadline=PATIENT),
                     index,
                     kept.store,
                 ).items
@@ -410,7 +463,7 @@ def _session(kept: Kept, item: RecalledItem) -> Any:
     )
 
 
-def _chat_figures(tasks: Sequence[_Decision], orders: Sequence[Sequence[str]]) -> Figures:
+def _chat_figures(tasks: Sequence[Decision], orders: Sequence[Sequence[str]]) -> Figures:
     figures = {
         f"recall{most}": 100
         * fmean(
@@ -488,7 +541,7 @@ class _Disclosed:
 
 def _told_of(question: Question, chats: Sequence[Chat]) -> Iterator[tuple[str, _Telling]]:
     with tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder:
-        kept = Kept(RamStore())
+        kept = Kept(SessionPages())
         kept.keep(chats)
         kept.remember()
         with indexed(kept.store, Path(folder) / "index") as index:
@@ -524,7 +577,7 @@ def _told(
     source = memory_facade.ProjectMemories(
         config, lambda: kept.store, lambda: index, lambda: question.now, logged=False
     )
-    memory_facade.SECONDS = _PATIENT
+    memory_facade.SECONDS = PATIENT
     start = source.index(question.text, max_tokens=INDEX_TOKENS)
     for room in _ROOMS:
         tokens, shown, text = float(start.tokens), set[str](), ""
@@ -614,7 +667,7 @@ def tasks_part() -> Sets:
 def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float], bool]]:
     """For each session's first prompt, with nothing in the store but what came before it: by task,
     and by one set for all."""
-    kept = Kept(RamStore())
+    kept = Kept(SessionPages())
     with (
         tempfile.TemporaryDirectory(prefix="hotset-memory-") as folder,
         indexed(kept.store, Path(folder) / "index") as index,
@@ -632,7 +685,7 @@ def _weighed_by_task(name: str) -> Iterator[tuple[Task, list[float], list[float]
             )
             task = detect_task(prompt).task
             items = recall(
-                RecallQuery(prompt, begin, task=task, talk=False, most=200, deadline=_PATIENT),
+                RecallQuery(prompt, begin, task=task, talk=False, most=200, deadline=PATIENT),
                 index,
                 kept.store,
             ).items
@@ -715,7 +768,7 @@ def size_part() -> Sets:
             asked = random.Random(7).sample(questions, _ASKED)
             took = [
                 timed(
-                    lambda q=q: recall(RecallQuery(q.text, q.now, deadline=_PATIENT), index, store)
+                    lambda q=q: recall(RecallQuery(q.text, q.now, deadline=PATIENT), index, store)
                 )  # type: ignore[misc]
                 for q in asked
             ][10:]

@@ -11,9 +11,10 @@ import random
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from hotset.index.full_text import words_of
 from hotset.index.local import LocalIndex
 from hotset.nouns.memory import MemoryKind, MemoryRecord
 from hotset.nouns.message import Part
-from hotset.nouns.page import Kind, PageId, Role, SessionId
+from hotset.nouns.page import Kind, Page, PageId, Role, SessionId
 from hotset.sealing import VERSION
 from hotset.sources.history import follow
 from hotset.sources.memory.memory_writer import follow_memories, remember_session
 from hotset.sources.memory.recall_signals import SIGNALS
 from hotset.store.port import Store, Where
+from hotset.testing.ram_store import RamStore
 from hotset.testing.store_talk import StoreTalk, message
 from hotset.text.terms import terms
 
@@ -184,6 +186,25 @@ class Kept:
 
 def _telling(memory: MemoryRecord) -> frozenset[str]:
     return frozenset(term.text for term in terms(f"{memory.title} {memory.text}"))
+
+
+class SessionPages(RamStore):
+    """A store in memory that keeps the pages of each session together, as a store on disk does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known = 0
+        self._of_session: dict[SessionId, list[Page]] = defaultdict(list)
+
+    def pages(self, where: Where) -> Iterator[Page]:
+        if where.session is None:
+            return super().pages(where)
+        while new := self.pages_after(self._known, 1000):
+            self._known = new[-1][0]
+            for _, page in new:
+                self._of_session[page.session].append(page)
+        found = (page for page in self._of_session[where.session] if where.holds(page))
+        return islice(found, where.limit)
 
 
 def indexed(store: Store, folder: Path, asking: Embedder | None = None) -> LocalIndex:

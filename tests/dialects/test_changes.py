@@ -523,13 +523,11 @@ def test_our_tools_stand_beside_the_clients_and_nothing_else_changes(dialect, da
     body = data.draw(conversations(dialect.name))
     request = dialect.parse(body)
     offered = dialect.offer(body, TOOLS)
-    if not request.tools:
-        assert offered is body
-        return
-    assert dialect.injectable(request, NAMES)
     again = dialect.parse(offered)
+    if request.tools or dialect.injectable(request, NAMES):
+        assert dialect.check(again, request) == ()
+    assert dialect.injectable(request, NAMES) or not request.tools
     assert [tool.name for tool in again.tools] == [*(tool.name for tool in request.tools), *NAMES]
-    assert dialect.check(again, request) == ()
     same = next(
         index for index, (old, new) in enumerate(zip(body, offered, strict=False)) if old != new
     )
@@ -589,10 +587,18 @@ def test_a_mark_on_the_clients_last_tool_stays_the_end_of_the_tools():
 @pytest.mark.parametrize(
     "tools", [b'"tools":[],', b'"tools":null,', b"", b'"functions":[{"name":"f"}],']
 )
-def test_a_request_that_offers_no_tools_gets_none(dialect, tools):
-    body = b'{%s"messages":[],"input":[]}' % tools
-    assert dialect.offer(body, TOOLS) is body
-    assert not dialect.injectable(dialect.parse(body), NAMES)
+def test_one_prompt_without_tools_gets_none_and_a_conversation_may(dialect, tools):
+    said = b'[{"role":"user","content":"a"}%s]'
+    reply = b',{"role":"assistant","content":"b"},{"role":"user","content":"c"}'
+    alone, talk = (
+        dialect.parse(b'{%s"messages":%s,"input":%s}' % (tools, said % more, said % more))
+        for more in (b"", reply)
+    )
+    assert not dialect.injectable(alone, NAMES)
+    has_functions = b"functions" in tools
+    assert dialect.injectable(talk, NAMES) is not has_functions
+    if not has_functions:
+        assert [tool.name for tool in dialect.parse(dialect.offer(talk.raw, TOOLS)).tools] == NAMES
 
 
 @pytest.mark.parametrize(

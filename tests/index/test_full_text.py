@@ -16,6 +16,7 @@ from hotset.index.full_text import (
     fts5_query,
     query_terms,
     score_unfolded,
+    talk_terms,
     tool_terms,
 )
 from hotset.nouns.search import Entry, EntryId, Sort
@@ -113,6 +114,19 @@ def test_a_question_of_a_megabyte_is_answered_by_its_rarest_words(tmp_path):
     )
     asked = " ".join(f"common here noise{number}" for number in range(300)) + " number7x "
     assert _found(words, asked + "padding " * 130_000)[0] == 7
+
+
+def test_names_that_half_of_a_conversation_has_are_searched_for(tmp_path):
+    words = _written(
+        tmp_path / "w",
+        *[_entry(f"{('Caroline', 'Melanie')[number % 2]}: fine, thanks") for number in range(1000)],
+        _entry("Caroline: the stoat is back"),
+        _entry("Melanie: the stoat is back"),
+    )
+    asked = query_terms(analyse_query("Melanie stoat"))
+    assert words.telling(asked).loose == ("stoat",)
+    assert words.telling(talk_terms(asked)) == talk_terms(asked)
+    assert _found(words, "Melanie stoat")[0] == 1001
 
 
 def test_words_that_many_say_are_left_out_of_a_question_unless_there_are_no_others(tmp_path):

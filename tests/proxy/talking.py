@@ -59,6 +59,7 @@ class Talk:
     stream: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
     """More fields of its requests."""
+    has_tools: bool = True
     headers: dict[str, str] = field(default_factory=dict)
     history: list[Any] = field(default_factory=list)
     sent: list[bytes] = field(default_factory=list)
@@ -109,7 +110,8 @@ class Talk:
     @property
     def body(self) -> bytes:
         fields: dict[str, Any] = {"model": MODELS[DialectName(self.dialect)], "stream": self.stream}
-        fields["tools"] = tools(self.dialect, "read_file")
+        if self.has_tools:
+            fields["tools"] = tools(self.dialect, "read_file")
         fields |= {"anthropic": {"max_tokens": 4000}, "openai-responses": {"store": False}}.get(
             self.dialect, {}
         )

@@ -16,7 +16,7 @@ from hotset.config import SERVERS, TOOLS, load
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.sources.tools.found.servers import add_servers
 from hotset.sources.tools.toolbox import Toolbox
-from hotset.testing import RamStore, Say
+from hotset.testing import Call, RamStore, Say
 from hotset.window.ghosts import GHOSTS_ABOVE
 from tests.proxy.talking import OURS, Talk, asked, assert_each_extends_the_one_before
 from tests.proxy.wire import DIALECTS
@@ -183,3 +183,41 @@ def test_a_session_without_ghosts_has_the_two_tools_that_find_and_use_the_others
     [sent] = world.upstream.requests
     listed = [tool.name for tool in asked(sent).tools]
     assert listed == ["read_file", *OURS, "find_tools", "use_tool"]
+
+
+@pytest.mark.row("L3")
+@pytest.mark.rest_slow
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_client_without_tools_gets_them_from_its_second_prompt_on(pair, toolbox, dialect):
+    use = Call("use_tool", {"name": "mail__send_email", "arguments": {"what": "a delay"}})
+    world = pair(
+        [Say("Hello."), Say(calls=(use,)), Say("Sent."), Say("Bye.")], strict=True, toolbox=toolbox
+    )
+    talk = Talk(world.address, dialect, has_tools=False)
+
+    talk.say("Good morning! Send Anna an email.")
+    talk.say(PROMPTS[2][0])
+    talk.say("Thanks, bye.")
+
+    first, asks, answered, last = world.upstream.requests
+    assert asked(first).tools == ()
+    assert PROMPTS[2][1] in _names(asks) or PROMPTS[2][1] in _told(asks)
+    assert {tool.name for tool in asked(asks).tools} >= {"find_tools", "use_tool"}
+    assert asked(answered).tools == asked(asks).tools == asked(last).tools
+    assert talk.text == "Bye."
+
+
+@pytest.mark.row("L3")
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_work_beside_a_session_with_tools_and_a_single_prompt_without_any_stay_as_they_are(
+    pair, toolbox, dialect
+):
+    world = pair([Say("Done.")] * 4, strict=True, toolbox=toolbox)
+    talk = Talk(world.address, dialect)
+    talk.say("Hello.")
+    talk.has_tools = False
+    talk.say("Sum up this conversation: send Anna an email.")
+    Talk(world.address, dialect, has_tools=False).say(PROMPTS[2][0])
+
+    _, summed, alone = world.upstream.requests
+    assert asked(summed).tools == asked(alone).tools == ()

@@ -163,20 +163,31 @@ def offer(
     *,
     before_last: bool = False,
 ) -> bytes:
-    """The body with these tools added to the client's, last or before its last. Unchanged if the
-    client offers none.
+    """The body with these tools added to the client's, last or before its last; as its only ones
+    if it has none.
 
     Raises `ValueError` if a name, `declared` by the client or among ours, would occur twice.
     """
-    theirs = outer.array("tools")[1] if tools and outer.raw("tools").startswith(b"[") else ()
-    if not theirs:
+    if not tools:
         return outer.body
+    theirs = outer.array("tools")[1] if outer.raw("tools").startswith(b"[") else ()
     names = [*declared, *(tool.name for tool in tools)]
     if twice := {tool.name for tool in tools if names.count(tool.name) > 1}:
         raise ValueError(f"these tools would be offered twice: {', '.join(sorted(twice))}")
     ours = b",".join(tool.raw for tool in tools)
+    if not theirs:
+        return _with_field(outer, "tools", b"[" + ours + b"]")
     here, new = (theirs[-1].start, ours + b",") if before_last else (theirs[-1].end, b"," + ours)
     return json_bytes.splice(outer.body, [(Span(here, here), new)])
+
+
+def _with_field(outer: Envelope, name: str, value: bytes) -> bytes:
+    """The body with this field: with another value, or added behind all others."""
+    if (field := outer.fields.get(name)) is not None:
+        return json_bytes.splice(outer.body, [(field.value, value)])
+    end = outer.body.rstrip().rfind(b"}")
+    new = b"," + json_bytes.encode(name) + b":" + value
+    return json_bytes.splice(outer.body, [(Span(end, end), new)])
 
 
 def withhold(
@@ -259,13 +270,23 @@ def resume(request: Request, dialect: Dialect, previous: str, before: Sequence[b
 
 def is_open(request: Request, names: Collection[str], limits: Sequence[str]) -> bool:
     """True if tools with these names can be added to the client's and its request is not a probe;
-    `limits` are the fields that limit the length of its reply."""
+    `limits` are the fields that limit the length of its reply.
+
+    A request without tools takes them if it is a conversation: one prompt alone may be a program's,
+    whose answer must stay what it is.
+    """
     fields = params(request)
     bounds = [bound for name in limits if isinstance(bound := fields.get(name), int)]
-    has_room = (
-        bool(request.tools) and not request.previous and all(bound > _PROBE for bound in bounds)
-    )
+    can_call = bool(request.tools) or is_talk(request)
+    has_room = can_call and not request.previous and all(bound > _PROBE for bound in bounds)
     return has_room and {tool.name for tool in request.tools}.isdisjoint(names)
+
+
+def is_talk(request: Request) -> bool:
+    """True for a conversation whose client has no tools and says nothing about any."""
+    has_reply = any(message.role is Role.ASSISTANT for message in request.messages)
+    named = params(request).keys() & {"tools", "functions", "tool_choice", "function_call"}
+    return has_reply and not request.tools and not named
 
 
 def params(request: Request) -> dict[str, Any]:

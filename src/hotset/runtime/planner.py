@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from threading import Lock
 
 import msgspec
@@ -48,7 +48,7 @@ from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
 from hotset.sources.history import LineTurns
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import client_tool_name, weigh, weigh_tools
-from hotset.store.port import Store
+from hotset.store.port import Store, Where
 from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
 from hotset.window.ghosts import not_in_client
 from hotset.window.plan import Moment, latest_sent, plan
@@ -76,6 +76,7 @@ _MOST_BYTES = 32 << 20
 """Larger requests go out unchanged. It is the providers' own limit, and takes two seconds to
 count."""
 
+_FIRST_TURNS = 3  # of a session, that show whether its client has tools
 _SMALL = 4 << 10
 """Opening requests up to this many bytes are planned on the event loop: 0.2 ms for 1 KB, where a
 trip to a thread and back takes 0.7."""
@@ -493,6 +494,7 @@ class Planner:
             and not brought
             and self._config.inject
             and dialect.injectable(request, OUR_TOOLS)
+            and (bool(request.tools) or self._serves_talk(links, store))
         )
         looks_back = offered and not all(
             each.is_quiet(opens=True) for each in self.sources if not each.standing
@@ -556,6 +558,17 @@ class Planner:
         if broken and beyond(broken, dialect.check(request)) is not None:
             return request
         return one if dialect.injectable(one, OUR_TOOLS) else request
+
+    def _serves_talk(self, links: Sequence[Link], store: Store) -> bool:
+        """True if a client without tools is offered ours: there are tools to find, and no earlier
+        request of its session brought any (then this one is work beside it, such as a summary)."""
+        if not any(source.serves_talk() for source in self.sources):
+            return False
+        chains = [link.chain for link in links[:-1]]
+        known = (page for chain in reversed(chains) for page in store.pages(Where(chain=chain)))
+        session = next((page.session for page in known), None)
+        first = islice(store.turns(session), _FIRST_TURNS) if session is not None else ()
+        return all(turn.tools is None for turn in first)
 
     def _without_unused(
         self,

@@ -142,6 +142,10 @@ class Source(Protocol):
         """Consolidate, decay and sweep in the background. Long work belongs in a thread."""
         return
 
+    def serves_talk(self) -> bool:
+        """True if our tools are worth listing in a conversation whose client has none."""
+        return False
+
     def is_quiet(self, *, opens: bool) -> bool:
         """True if `offer` has nothing to look for now, so that it need not be waited for."""
         del opens

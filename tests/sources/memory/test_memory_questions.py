@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,29 @@ def test_a_program_asks_memory_for_a_time(folder: Path):
     assert [len(day.memories) for day in week.days] == [1, 2]
     assert "format 0" in latest.recall.items[0].title
     assert "Rotate the refresh tokens" in brought.text
+
+
+@pytest.mark.row("M7")
+def test_what_came_before_and_after_an_event_is_told_though_nobody_remembers_all_its_words(
+    folder: Path,
+):
+    with hotset.open(folder.parent, data=folder) as memory:
+        words = "the work on signed cookies of every login"
+        after = memory.memories.recall(f"What did we do after {words}?")
+        before = memory.memories.recall(f"What did we do before {words}?")
+        nothing = memory.memories.recall("What did we do before the work on purple whales?")
+    assert before.recall.items[0].title == "Rotate the refresh tokens"
+    assert all("cookies" not in item.title for item in (*before.recall.items, *after.recall.items))
+    assert not nothing.days
+
+
+@pytest.mark.row("M7")
+def test_a_file_was_last_touched_by_the_work_that_changed_it(tmp_path: Path):
+    changed = episode("Teach the parser leap years", ("parser",), 9.0)
+    changed = replace(changed, detail=Episode(changed.title, artifacts=("src/parser.py",)))
+    named = episode("Explain what src/parser.py does", ("parser",), 2.0)
+    with contextlib.closing(SqliteStore.open(tmp_path / "data")) as store:
+        store.keep(Remembered((changed, named))).result(60)
+    with hotset.open(tmp_path, data=tmp_path / "data") as memory:
+        last = memory.memories.recall("When did we last touch parser.py?")
+    assert last.recall.items[0].id == changed.id

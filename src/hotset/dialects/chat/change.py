@@ -85,7 +85,11 @@ def spell_out(raw: bytes, _words: Mapping[str, str]) -> bytes:
 
 def injectable(request: Request, names: Collection[str]) -> bool:
     fields = change.params(request)
-    has_tools = bool(request.tools) and "type" in json_bytes.lenient_object(request.tools[0].raw)
+    has_tools = (
+        "type" in json_bytes.lenient_object(request.tools[0].raw)
+        if request.tools
+        else change.is_talk(request)
+    )
     # `functions` alone are not tools; several replies cannot continue as one.
     if not has_tools or fields.get("n") not in (None, 1):
         return False

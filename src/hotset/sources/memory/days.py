@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from heapq import nsmallest
 from itertools import groupby, islice
 
@@ -29,11 +30,12 @@ from hotset.sources.memory.memory_writer import is_derived
 from hotset.sources.memory.overview import is_question
 from hotset.sources.memory.time_parser import Offset, TimeQuestion, content_words, time_question
 from hotset.store.port import Store
-from hotset.text.terms import first_hits, terms
+from hotset.text.terms import Term, first_hits, terms
 from hotset.tokens import count
 
 _MOST_LISTED = 400  # memories of a range
 _MOST_SEARCHED = 2000  # newest memories in which an event or a subject is looked for
+_MOST_WORDS = 0.6  # of an event's words: a memory that has no more is about something else
 _NEWEST = 5  # memories of "the last thing that we did"
 _TITLE = 100  # characters
 _SHORT_TITLE = 60
@@ -162,15 +164,16 @@ def answer_time(
 
 
 def find_event(words: str, store: Store, now: float) -> MemoryRecord | None:
-    """The latest memory that an event such as "the release" or "we moved to GitLab" names: work
-    that was done rather than words about it."""
+    """The latest memory whose title names an event such as "the release" or "we moved to GitLab",
+    work that was done rather than words about it; otherwise the one that has most of its words."""
     wanted = content_words(words)
-    said = mentioned = None
+    said = best = None
+    highest = _MOST_WORDS
     newest = store.newest_memories(NAMED_KINDS - ADVICE_KINDS, _HAPPENED, until=now)
     for memory in islice(newest, _MOST_SEARCHED):
         if (
             not wanted
-            or is_derived(memory)
+            or (is_derived(memory) and not isinstance(memory.detail, Episode))
             or memory.title.rstrip().endswith("?")
             or time_question(memory.title, now)
         ):
@@ -179,9 +182,11 @@ def find_event(words: str, store: Store, now: float) -> MemoryRecord | None:
             if isinstance(memory.detail, Episode) and memory.detail.actions:
                 return memory
             said = said or memory
-        elif said is None and mentioned is None and _mentions(_whole_text(memory), wanted):
-            mentioned = memory
-    return said or mentioned
+        elif said is None:
+            share = _share_mentioned(_whole_text(memory), wanted)
+            if share > highest:
+                best, highest = memory, share
+    return said or best
 
 
 def work_days(
@@ -259,11 +264,19 @@ def _memories_between(
         for memory in newest
         if _is_wanted(memory, question) and (not wanted or _mentions(_whole_text(memory), wanted))
     )
-    has_range = since is not None or until is not None
-    if question.times.first and not has_range:
-        every = islice(fitting, _MOST_SEARCHED)
+    if since is not None or until is not None:
+        return list(islice(fitting, _MOST_LISTED))
+    every = list(islice(fitting, _MOST_SEARCHED))
+    every = [memory for memory in every if _changed(memory, wanted)] or every
+    if question.times.first:
         return nsmallest(_NEWEST, every, key=lambda each: (each.created, each.id))
-    return list(islice(fitting, _MOST_LISTED if has_range else _NEWEST))
+    return every[:_NEWEST]
+
+
+def _changed(memory: MemoryRecord, words: Sequence[str]) -> bool:
+    """True if it is work that changed a file of such a name."""
+    changed = memory.detail.artifacts if isinstance(memory.detail, Episode) else ()
+    return any(path.lower().endswith(word) for path in changed for word in words if "." in word)
 
 
 def _is_wanted(memory: MemoryRecord, question: TimeQuestion) -> bool:
@@ -306,16 +319,28 @@ def _mentions(text: str, words: Sequence[str]) -> bool:
     """True if the text has every word, by its stem, and every number as it is; of a path its file's
     name is enough."""
     low = text.lower()
-    for word in words:
-        name = re.sub(r"^v(?=\d)", "", word.rstrip("/").rsplit("/", 1)[-1])
-        if re.search(rf"(?<![\w.])v?{re.escape(name)}(?![\w]|\.\d)", low):
-            continue
-        parts = re.findall(r"\w+", name)
-        if not parts or any(map(str.isdigit, name)):
-            return False
-        if not all(any(True for _ in first_hits(text, terms(part))) for part in parts):
-            return False
-    return True
+    return all(_has(text, low, word) for word in words)
+
+
+def _share_mentioned(text: str, words: Sequence[str]) -> float:
+    low = text.lower()
+    return sum(_has(text, low, word) for word in words) / len(words)
+
+
+def _has(text: str, low: str, word: str) -> bool:
+    """True if a text has a name as it is, or a word in another form; numbers match exactly."""
+    name = re.sub(r"^v(?=\d)", "", word.rstrip("/").rsplit("/", 1)[-1])
+    if re.search(rf"(?<![\w.])v?{re.escape(name)}(?![\w]|\.\d)", low):
+        return True
+    parts = re.findall(r"\w+", name)
+    if not parts or any(map(str.isdigit, name)):
+        return False
+    return all(any(True for _ in first_hits(text, _term(part))) for part in parts)
+
+
+@lru_cache(maxsize=64)
+def _term(name: str) -> tuple[Term, ...]:
+    return terms(name)[:1]
 
 
 def _whole_text(memory: MemoryRecord) -> str:

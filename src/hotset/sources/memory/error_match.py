@@ -5,6 +5,7 @@ An error comes again with other paths, numbers, addresses and names; the words a
 
 from __future__ import annotations
 
+import builtins
 import re
 
 from hotset.nouns.memory import Episode, MemoryRecord, Pitfall, Trouble
@@ -32,6 +33,9 @@ _WORD = re.compile(r"[^\W\d_][\w-]*")
 _MOST_LINES = 3
 _LONGEST_LINE = 300
 _FEWEST_WORDS = 3
+_CODE = re.compile(r"\b(?:[A-Z]{1,6}\d{2,5}|E[A-Z]{4,}|[A-Z]\w*(?:Error|Exception))\b")
+_ANY_PROGRAM = frozenset(dir(builtins)) | {"ERROR", "AssertionError"}
+_SAME_CODE = 0.8
 _UNRESOLVED = 0.8  # of a match: what resolved it is wanted
 
 
@@ -46,20 +50,27 @@ def error_words(text: str) -> frozenset[str]:
     return _words(_VALUE.sub(" ", text))
 
 
+def error_codes(text: str) -> frozenset[str]:
+    """Names of errors that say by themselves what went wrong: `TS2322`, `ERESOLVE`, `HTTPError`.
+    Those of any program (`ValueError`) do not."""
+    return frozenset(_CODE.findall(text)) - _ANY_PROGRAM
+
+
 def matching_trouble(memory: MemoryRecord, error: str) -> tuple[float, Trouble | None]:
     """How much of a known error's words the quoted one has, and the trouble of an episode that
     matches best."""
     asked = _words(error) | error_words(error)
+    codes = error_codes(error)
     match memory.detail:
         case Episode(troubles=troubles):
             found = [
-                (_share(f"{each.kind} {each.said}", asked) * _resolution(each), at)
+                (_likeness((f"{each.kind} {each.said}",), asked, codes) * _resolution(each), at)
                 for at, each in enumerate(troubles)
             ]
             best, at = max(found, default=(0.0, -1))
             return best, troubles[at] if best else None
         case Pitfall(what=what, why=why):
-            return max(_share(part, asked) for part in (why, f"{what} {why}", memory.title)), None
+            return _likeness((why, f"{what} {why}", memory.title), asked, codes), None
     return 0.0, None
 
 
@@ -76,6 +87,13 @@ def text_with_resolution(memory: MemoryRecord, error: str) -> str:
     if trouble is None or found < LEAST_MATCH:
         return memory.text
     return f"{memory.text}\nThe same error: {trouble_line(trouble)}."
+
+
+def _likeness(known: tuple[str, ...], asked: frozenset[str], codes: frozenset[str]) -> float:
+    """The best share of words; a common code is enough where little else is known of the error."""
+    shares = [_share(part, asked) for part in known]
+    is_coded = any(codes & error_codes(part) for part in known)
+    return max(*shares, _SAME_CODE if is_coded and not any(shares) else 0.0)
 
 
 def _share(known: str, asked: frozenset[str]) -> float:

@@ -153,6 +153,9 @@ class ToolSource(Source):
         if self._toolbox is not None:  # not in a thread: a program that ends can start none
             self._toolbox.close()
 
+    def serves_talk(self) -> bool:
+        return not self.library.empty
+
     def is_quiet(self, *, opens: bool) -> bool:
         return opens and self.library.empty and not self._unused
 
@@ -382,7 +385,9 @@ class ToolOffers:
         place, found = self._kept(chains, scene.store)
         if found is not None and _is_its_own(found, scene, at_end=place == here):
             return _decision(scene, found, here, lead, is_kept=place == here)
-        if (not scene.opens and sent is not None) or empty:
+        # a client without tools gets ours with its second request
+        is_late = not scene.opens and sent is not None and bool(scene.request.tools)
+        if is_late or empty:
             return OfferDecision(NOTHING, here)
         if (shared := self._shared(lead, scene)) is not None:
             return _decision(scene, replace(shared, left_out=tuple(scene.left_out)), here, lead)

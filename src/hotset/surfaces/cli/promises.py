@@ -56,11 +56,7 @@ PROMISES = (
     Promise(
         "L3",
         "Tools that fit but are not loaded are in the model's list as ghosts",
-        RowState.PARTLY,
-        (
-            "with every prompt, in the list or as text; not for clients that send no tools, whose "
-            "requests cannot be told from titles and summaries"
-        ),
+        RowState.WORKING,
     ),
     Promise("L4", "The first call of a ghost loads it and runs it", RowState.WORKING),
     Promise(
@@ -214,14 +210,12 @@ PROMISES = (
     Promise(
         "M1",
         "Episodes, facts and procedures are remembered, with errors and how they were resolved",
-        RowState.PARTLY,
-        "episodes with errors and outcomes; facts are found in plain statements only",
+        RowState.WORKING,
     ),
     Promise(
         "M2",
         "What is recalled fits the task; debugging also recalls what went wrong before",
-        RowState.PARTLY,
-        "the task is detected and weighs; errors that were resolved before are seldom recalled",
+        RowState.WORKING,
     ),
     Promise(
         "M3",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hotset.nouns.memory import MemoryKind, Task
+from hotset.sources.memory.memory_text import asks_the_model
 from hotset.sources.memory.recall_signals import (
     DEFAULT,
     SIGNALS,
@@ -21,6 +22,7 @@ from hotset.sources.memory.recall_signals import (
     spread,
     wanted_kind,
     weights_from_dict,
+    without_wish,
 )
 from hotset.sources.memory.time_parser import time_words
 
@@ -113,6 +115,55 @@ def test_what_people_say_around_their_question_tells_nothing():
     assert query_words("Can you please tell me where the retry policy is?") == "retry policy"
     assert query_words("what is it?") == "what is it?"
     assert query_words('the "retry policy"') == "retry policy"
+
+
+def test_the_words_of_a_wish_tell_nothing():
+    assert without_wish("evening activities suggestions?") == "evening activities"
+    assert without_wish("suggestions?") == "suggestions?"
+
+
+def test_a_name_that_is_also_a_filler_word_is_searched_for():
+    assert query_words("What did Will say about May?") == "Will say May?"
+    assert query_words("It fails. Will you look at the retry policy?") == "fails. retry policy?"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What did you say about the retry limit?",
+        "Which library did you recommend for parsing dates?",
+        "Remind me of the restaurant you suggested in Rome.",
+        "In our previous chat you gave me a list of exercises. What was the third?",
+        "What was your advice on the database index?",
+        "You told me once how to reset the router. How was that?",
+        "I remember you mentioned a book on gardening, what was its title?",
+        "Can you repeat the steps that you listed for the backup?",
+        "What were the three options you proposed for the cache?",
+        "Going back to our last conversation about Kyoto: what was the temple's name?",
+    ],
+)
+def test_a_question_about_what_the_model_said_is_known(query):
+    assert asks_the_model(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What would you suggest for dinner tonight?",
+        "Can you recommend a hotel in Lisbon?",
+        "What do you think about the new layout?",
+        "Could you suggest some accessories for my camera?",
+        "Please tell me where the tokens are signed.",
+        "Would you say that the parser is slow?",
+        "What did I say about the retry limit?",
+        "What did Anna recommend for the release?",
+        "How do you run the tests here?",
+        "Do you have any advice on how to store dates?",
+        "Give me an explanation of the retry policy.",
+    ],
+)
+def test_a_wish_for_something_new_does_not_ask_what_the_model_said(query):
+    assert not asks_the_model(query)
 
 
 def test_statements_about_oneself_are_counted_and_questions_are_not():

@@ -271,6 +271,38 @@ def test_a_question_about_what_the_model_said_prefers_its_words(store, index):
     assert remembered.items[0].speaker == "assistant"
 
 
+def test_an_answer_that_shares_no_word_with_the_question_comes_by_the_turns_around_it(store, index):
+    talk = StoreTalk(store)
+    talk.turn("We need a name for the ferret that guards the archive.", "Which do you like?")
+    talk.turn("Let it be Balthasar, after my grandfather.", "Balthasar it is.")
+    for number in range(20):
+        StoreTalk(store, key=f"other {number}").turn(
+            f"Please paint wall {number} of the kitchen.", "Painted."
+        )
+
+    items = asked(store, index, "What name did the ferret of the archive get?").items
+
+    (named,) = [item for item in items if item.text == "Let it be Balthasar, after my grandfather."]
+    assert named in items[:5]
+    assert "what was said around it fits" in named.why
+
+
+def test_a_long_text_that_the_question_quotes_comes_first(store, index):
+    steps = "\n".join(
+        f"Step {number}: move table {number} of the warehouse." for number in range(99)
+    )
+    quoted = "keep the nightly export of the warehouse idempotent"
+    long, *others = (StoreTalk(store, key=str(number)) for number in range(9))
+    plan = long.turn(f"Plan for the warehouse.\n{steps}\nAnd {quoted}, please.", "Done.")
+    for other in others:
+        other.turn(f"Is export {other.key} of the warehouse nightly? I keep asking.", "Yes, it is.")
+
+    found = asked(store, index, f"You were told to {quoted}. Is it?", memories=False)
+
+    assert found.items[0].session == plan.session
+    assert found.items[0].signals["quoted"] > 0
+
+
 def test_debugging_tells_what_to_avoid_even_where_much_else_fits_better(store, index):
     facts = [
         made(MemoryKind.FACT, f"The upload test of module {number} talks to the upload server")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import os
 import resource
@@ -510,6 +511,13 @@ def test_after_the_end_nothing_is_started_any_more(tmp_path):
     assert left(tmp_path) == set()
 
 
+def limit_with(spare: int) -> int:
+    """The limit of descriptors below which this many are free."""
+    used = {int(path.name) for path in Path("/proc/self/fd").iterdir()}
+    free = (number for number in itertools.count() if number not in used)
+    return next(itertools.islice(free, spare, None))
+
+
 @linux
 def test_without_a_free_descriptor_a_start_fails_in_a_sentence_and_works_again_when_there_are_some(
     tmp_path,
@@ -519,7 +527,7 @@ def test_without_a_free_descriptor_a_start_fails_in_a_sentence_and_works_again_w
     async def story(supervisor):
         before, refused = descriptors(), []
         for spare in range(12):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + spare - 1, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit_with(spare), hard))
             try:
                 channel = await supervisor.start(Stdio(("cat",)), cwd=str(tmp_path))
                 await channel.close()

@@ -15,6 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import exp
 from pathlib import Path
@@ -681,6 +682,7 @@ class ServerPoolThread:
                 and server.session_name in ("", session)
                 and server.session is not None
                 and not server.has_ended
+                and _is_running(server.session.connection.pid)
             ),
             None,
         )
@@ -886,6 +888,16 @@ def running_everywhere(config: Config) -> list[RunningServer]:
 
 def _measured(server: RunningServer) -> RunningServer:
     return msgspec.structs.replace(server, bytes=memory_of(server.pid) if server.pid else 0)
+
+
+def _is_running(pid: int | None) -> bool:
+    """False for a process that has just ended, also before its end is noticed here."""
+    if pid is None:
+        return True
+    with suppress(OSError, IndexError):  # there is no /proc on macOS
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state not in ("Z", "X")
+    return _is_alive(pid)
 
 
 def _is_alive(pid: int) -> bool:
