@@ -59,7 +59,6 @@ class Talk:
     stream: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
     """More fields of its requests."""
-    has_tools: bool = True
     headers: dict[str, str] = field(default_factory=dict)
     history: list[Any] = field(default_factory=list)
     sent: list[bytes] = field(default_factory=list)
@@ -67,6 +66,7 @@ class Talk:
     answer: Answer | None = None
     """The latest."""
     reply: Reply = field(default_factory=Reply)
+    has_tools: bool = True
 
     def say(self, text: str) -> Reply:
         return self.send({"role": "user", "content": text})

@@ -19,6 +19,7 @@ from hotset.config import Config
 from hotset.dialects.parts import can_see
 from hotset.dialects.port import Dialect
 from hotset.dialects.rules import beyond
+from hotset.errors import Malformed
 from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
 from hotset.nouns.candidate import Candidate, OfferSlot, OfferVerdict
@@ -897,8 +898,12 @@ def _free_tokens(facts: RequestFacts, lines: Sequence[Line]) -> int:
 def _hidden_texts(facts: RequestFacts) -> Iterator[str]:
     for row in (facts.hidden if not facts.reopens else {}).values():
         for raw in (*row.before, *row.after):
-            parts = facts.dialect.understand(raw).parts
-            yield from (part.content.decode("utf-8", "replace") for part in parts)
+            try:
+                parts = facts.dialect.understand(raw).parts
+            except Malformed:  # blocks that join a message
+                yield raw.decode("utf-8", "replace")
+            else:
+                yield from (part.content.decode("utf-8", "replace") for part in parts)
 
 
 def _estimate(
