@@ -213,7 +213,7 @@ def test_skills_are_found_and_read_and_those_of_a_project_after_a_person_agreed(
         async with agent(desk) as ask:
             found, _ = await ask("find_tools", query="count in a text")
             assert "word-tools__count(text: string)" in found
-            assert "line-tools" not in found
+            assert "line-tools__" not in found  # it is only named, as one to be approved
             assert (
                 "Count, then word-tools."
                 in (await ask("use_tool", name="word-tools", arguments={}))[0]

@@ -27,6 +27,7 @@ REPLACED = [
     ("The cache lives in Redis.", "The cache now lives in Valkey."),
     ("Invoices are sent on Fridays.", "Invoices are now sent on Mondays."),
     ("The retry limit is 3.", "The retry limit is now 5."),
+    ("We use Travis for CI.", "We switched from Travis to Buildkite."),
     ("CI runs on Jenkins.", "We switched CI from Jenkins to Buildkite."),
     ("We deploy to Heroku.", "We switched from Heroku to Fly."),
     ("We host the docs on Netlify.", "We moved the docs from Netlify to GitHub Pages."),

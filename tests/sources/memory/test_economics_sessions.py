@@ -175,7 +175,7 @@ def test_a_kind_of_task_in_which_memory_does_not_pay_is_shown_none_for_a_day(tmp
         for topic in ("parser", "proxy")
     ]
     project = Project(tmp_path / "data", *made)
-    task = "Implement the export of invoices in invoices.py."
+    task = "Implement another parser trick for the proxy in tricks.py."
     first = project.session("one", task)
     bypass = project.actions()["bypass"]
     assert bypass.detail["metric"] == "tokens_saved"

@@ -32,6 +32,13 @@ _GIVES_UP = tuple(
     )
 )
 """What is given up, and what else the statement is about before it says so."""
+_USES = re.compile(
+    r"\b(?:use|uses|(?:runs?|hosted|live|lives) on|(?:deploy|deploys|deployed) (?:to|on|with)"
+    r"|(?:build|builds|built) with) (?P<used>[\w.+# -]{2,40}?)"
+    r"(?= (?:for|as|in|on|with|to|and|everywhere)\b|[,.;]|\s*\Z)",
+    re.IGNORECASE,
+)
+"""What is used for something: given up, the statement no longer holds whatever it was used for."""
 _LEAST_SHARED = 0.5  # of the earlier statement's words, where the later one names what it gives up
 _SHORT = 2  # words of a value
 _VERB = re.compile(
@@ -85,6 +92,9 @@ def _gives_up(earlier: str, later: str) -> bool:
         if known and (known <= gone or gone <= known):
             return False  # it said so already
         topic = frozenset(_words(found.groupdict().get("topic") or ""))
+        used = _USES.search(earlier)
+        if used is not None and gone and gone == frozenset(_words(used["used"])):
+            return True
         return (
             bool(gone) and gone | topic <= mine and len(mine & theirs) >= _LEAST_SHARED * len(mine)
         )

@@ -102,6 +102,7 @@ def test_a_reply_in_words_or_an_edit_is_no_action(reply: str):
         "We have one convention in this repository: tests live next to the code.",
         "Bitte immer zuerst die Tests laufen lassen.",
         "[Image #1] we use pnpm here",
+        "We always store dates in UTC. Dana owns billing.",
         "4 attempts in total, and always cap the backoff at 60 seconds.",
     ],
 )

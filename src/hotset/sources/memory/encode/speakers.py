@@ -284,6 +284,7 @@ _QUOTED = re.compile(r"[\"'\u2018\u201c\u00ab`].*[\"'\u2019\u201d\u00bb`][.,]?")
 _QUOTES = "opencode"
 """The client that quotes prompts from its command line."""
 _ENDS = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\u2019\u201d`]*$")
+_FEWEST = 3  # words of a sentence among others: "Dana owns billing."
 _FEW = 4  # words of a line in a letter: greeting, closing, signature
 _SIGNED = re.compile(r"[^\W\d_][\w ]{0,30},")
 _BARE = 120  # characters of a part that can be a wrapper's own line
@@ -328,10 +329,19 @@ def is_plain(text: str) -> bool:
         return False
     if any(line.endswith((":", "\uff1a")) for line in lines[:-1]) or _is_letter(lines):
         return False
-    parts = sentences(typed)
-    return len(parts) == 1 or all(
-        _says(each) or (_ENDS.search(each) and len(each.split()) > _FEW) for each in parts
-    )
+    return len(sentences(typed)) == 1 or all(map(_is_prose, lines))
+
+
+def _is_prose(line: str) -> bool:
+    """True for a line of sentences; behind one that says something, others may be short: "Dana owns
+    billing."."""
+    parts = sentences(line)
+    whole = [_says(each) or _is_ended(each, _FEW + 1) for each in parts]
+    return all(whole) or (whole[0] and all(_is_ended(each, _FEWEST) for each in parts))
+
+
+def _is_ended(sentence: str, fewest: int) -> bool:
+    return _ENDS.search(sentence) is not None and len(sentence.split()) >= fewest
 
 
 def ends_in_action(reply: str) -> bool:
