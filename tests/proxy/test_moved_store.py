@@ -49,6 +49,7 @@ class Place:
     def empty_wal(self) -> None:
         """So that all of it is in `store.db` alone."""
         connection = apsw.Connection(str(self.database))
+        connection.set_busy_timeout(60_000)  # the proxy may be writing or reading just then
         connection.execute("SELECT count(*) FROM page").fetchall()
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         connection.close()
