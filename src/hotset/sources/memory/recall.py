@@ -29,7 +29,7 @@ from hotset.nouns.page import Kind, Page, PageId, SessionId
 from hotset.nouns.search import Filter, Query, Sort
 from hotset.sources.memory.days import local_offset
 from hotset.sources.memory.encode.speakers import is_person
-from hotset.sources.memory.error_match import matching_trouble, quoted_error, trouble_line
+from hotset.sources.memory.error_match import quoted_error, text_with_resolution
 from hotset.sources.memory.kinds import ADVICE_KINDS, NAMED_KINDS, WARNING_KINDS
 from hotset.sources.memory.memory_text import asks_for_a_number, asks_how, asks_the_model
 from hotset.sources.memory.memory_writer import (
@@ -612,20 +612,12 @@ class _ItemSelector:
         reasons = self._why(key, f"{memory.title}\n{memory.text}", memory)
         if key in self.ranked.notes:
             reasons = (self.ranked.notes[key], *reasons)
-        text = self._with_resolution(memory)
+        text = text_with_resolution(memory, self.ranked.setting.error)
         fields = memory.title, text, memory.created, round(score, 6)
         signals, session = dict(self.ranked.signals[key]), memory.source.session
         return RecalledItem(
             memory.id, memory.kind, *fields, reasons, signals, memory, session=session
         )
-
-    def _with_resolution(self, memory: MemoryRecord) -> str:
-        """The memory's text, with the error that the question quotes and what resolved it."""
-        error = self.ranked.setting.error
-        _, trouble = matching_trouble(memory, error) if error else (0.0, None)
-        if trouble is None or not self.ranked.signals[memory.id].get("error"):
-            return memory.text
-        return f"{memory.text}\nThe same error: {trouble_line(trouble)}."
 
     def _page(self, key: str, score: float) -> RecalledItem | None:
         candidate = self.ranked.candidates[key]

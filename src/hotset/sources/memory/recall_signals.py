@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    from hotset.index.embed.table import TokenMaxSim, WordVectors
+    from hotset.index.embed.table import TokenMaxSim
 
 SAME_SESSION = 0.5
 """How outdated other pages of a session are in which a replaced decision was made."""
@@ -679,23 +679,18 @@ def score_wordwise(question: str, texts: Sequence[str]) -> list[float]:
 
 def text_likeness(texts: Sequence[str]) -> list[list[float]]:
     """The cosine of each text with each other."""
-    vectors = _table().embed(texts)
+    from hotset.index.embed.table import shipped_vectors  # noqa: PLC0415 - most never ask
+
+    vectors = shipped_vectors().embed(texts)
     cosines: list[list[float]] = (vectors @ vectors.T).tolist()
     return cosines
 
 
 @cache
 def _wordwise() -> TokenMaxSim:
-    from hotset.index.embed.table import TokenMaxSim  # noqa: PLC0415 - most never ask
+    from hotset.index.embed.table import TokenMaxSim, shipped_vectors  # noqa: PLC0415
 
-    return TokenMaxSim(_table())
-
-
-@cache
-def _table() -> WordVectors:
-    from hotset.index.embed.table import WordVectors  # noqa: PLC0415 - most never ask
-
-    return WordVectors()
+    return TokenMaxSim(shipped_vectors())
 
 
 Signals = dict[str, float]
