@@ -287,6 +287,12 @@ class SqliteStore:
         for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
+    def events_after(
+        self, number: int, limit: int, names: frozenset[str] = frozenset()
+    ) -> Sequence[tuple[int, Event]]:
+        found = self._after(EVENT, number, limit, "name", sorted(names))
+        return [(seq, _as_asked(event, not names or event.name in names)) for seq, event in found]
+
     def reference(self, id: str) -> Reference:
         return self._by_id(REFERENCE, id)
 
@@ -475,12 +481,25 @@ class SqliteStore:
         for row in self._stream(table, ["session = ?"], [session]):
             yield _as_asked(row, getattr(row, "session", None) == session)
 
-    def _after(self, table: RowTable[Noun], number: int, limit: int) -> list[tuple[int, Noun]]:
-        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ? ORDER BY seq LIMIT ?'
+    def _after(
+        self,
+        table: RowTable[Noun],
+        number: int,
+        limit: int,
+        column: str = "",
+        among: Sequence[str] = (),
+    ) -> list[tuple[int, Noun]]:
+        """The next rows; only those whose `column` is `among` these, if any are given."""
+        these = f" AND {column} IN ({', '.join('?' * len(among))})" if among else ""
+        sql = (
+            f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ?{these} '
+            "ORDER BY seq LIMIT ?"
+        )
         found: list[tuple[int, Noun]] = []
         while len(found) < limit:
             with self._reading() as connection:
-                rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
+                given = (number, *among, limit - len(found))
+                rows: list[Any] = connection.execute(sql, given).fetchall()
             if not rows:
                 break
             number = next_seq(number, rows[-1][0])
