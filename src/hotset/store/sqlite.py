@@ -425,7 +425,12 @@ class SqliteStore:
                 self.database.name,
                 f"{missing}; `hotset repair` saves what is left and lets go of the rest",
             )
-        if (self.folder / SEAL).exists() and read_seal(self.folder) is None:
+        seal = self.folder / SEAL
+        with self._reading() as connection:
+            commits = committed_in(connection).commits
+        # A process that was killed right behind its first commit leaves an empty one.
+        begun = seal.exists() and (seal.stat().st_size or commits > 1)
+        if begun and read_seal(self.folder) is None:
             yield Damage(
                 "file",
                 SEAL,
