@@ -25,7 +25,7 @@ from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.learning import Learning, tend_learning
+from hotset.runtime.learning import Learning
 from hotset.runtime.metrics import (
     SUMMARISED,
     SUMMARY_FAILED,
@@ -60,7 +60,7 @@ _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
 @dataclass(slots=True)
-class Tally:
+class CallTally:
     """What went through since the start."""
 
     requests: int = 0
@@ -104,7 +104,7 @@ class Machine:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """How a call waits before it tries something again."""
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
-    tally: Tally = field(default_factory=Tally)
+    tally: CallTally = field(default_factory=CallTally)
     bounded: BoundedPool = field(default_factory=BoundedPool)
     toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
@@ -190,6 +190,9 @@ class Machine:
         tools = toolbox or _toolbox(config, keeper, whose)
         bounded = bounded or BoundedPool(patience=config.patience)
         machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
+        if keeper.store is not None:
+            with suppress(HotsetError):  # sessions then run with the defaults
+                machine.learning.refresh(keeper.store)
         machine.gister.nudge()  # what the last run did not get to
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
@@ -295,7 +298,7 @@ class Machine:
                 with suppress(HotsetError):  # a store that is down is reported elsewhere
                     await asyncio.to_thread(self.learning.refresh, store)
                     if self.config.learns and number % _LOOKS_BETWEEN == _LOOKS_BETWEEN - 1:
-                        await asyncio.to_thread(tend_learning, store, self.config, self.clock())
+                        await asyncio.to_thread(_tend_learning, store, self.config, self.clock())
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
@@ -323,6 +326,12 @@ def _opened(keeper: Keeper) -> Store:
     if keeper.store is None:
         raise StoreFailed(keeper.trouble or "the store is not open")
     return keeper.store
+
+
+def _tend_learning(store: Store, config: Config, now: float) -> None:
+    from hotset.runtime.observe import tend_learning  # noqa: PLC0415 - half a second
+
+    tend_learning(store, config, now)
 
 
 def _toolbox(config: Config, keeper: Keeper, whose: str) -> Toolbox | None:

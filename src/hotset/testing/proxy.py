@@ -33,7 +33,7 @@ _START_SECONDS = 300
 _IDLE_SECONDS = 300
 _LOOK_SECONDS = 0.01
 
-_ENDLESS = frozenset({"tend tools", "tend memory"})
+_ENDLESS = frozenset({"tend tools", "tend memory", "learn"})
 _RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists"})
 """Background work that begins with a pause, so that calls go first."""
 
