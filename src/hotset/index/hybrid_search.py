@@ -114,7 +114,7 @@ class AnswerCache:
 
     def __init__(self) -> None:
         self._known: Lru[tuple[str, Filter, int], tuple[int, SearchTier, Hits]] = Lru(
-            count=_MOST_ANSWERS
+            "search results", count=_MOST_ANSWERS
         )
 
     def get(self, query: Query, tier: SearchTier, version: int) -> Hits | None:
@@ -435,7 +435,7 @@ class ByMeaning:
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
         self._generation: Generation | None = None
-        self._tail: Lru[int, Floats] = Lru(count=_TAIL_KEPT)
+        self._tail: Lru[int, Floats] = Lru("vectors of new entries", count=_TAIL_KEPT)
 
     def serves(self, generation: Generation) -> bool:
         """False for vectors of another embedder or files of another form."""
@@ -594,7 +594,7 @@ class QueryVectors:
             raise BadInput(f"vectors of {asking.id} cannot ask for those of {documents.id}")
         self._documents = documents
         self._asking = asking
-        self._known: Lru[tuple[bool, str], Floats] = Lru(count=_KEPT)
+        self._known: Lru[tuple[bool, str], Floats] = Lru("vectors of queries", count=_KEPT)
 
     def vector(self, query: Query) -> Floats:
         text = analyse_query(query.words).text

@@ -305,7 +305,7 @@ class DepositCompressor:
     """Compresses the content of deposits before they reach the writer. For one thread."""
 
     def __init__(self) -> None:
-        self._seen: Lru[Digest, bool] = Lru(count=_MOST_SEEN)
+        self._seen: Lru[Digest, bool] = Lru("compressed content", count=_MOST_SEEN)
         """Content of the latest deposits: most of a request was in the one before it."""
 
     def compress(self, deposit: Deposit) -> dict[Digest, CompressedContent]:

@@ -88,9 +88,11 @@ class CodeSource(Source):
         self._monotonic = monotonic
         self._patience = patience
         self._pool = DeadlinePool(_THREADS, "hotset-prefetch")
-        self._races: Lru[Chain, _Race] = Lru(count=_MOST_OPEN)
+        self._races: Lru[Chain, _Race] = Lru("running searches", count=_MOST_OPEN, shrinks=False)
         """Keyed by the reply whose calls are running."""
-        self._open: Lru[Chain, tuple[Candidate, ...]] = Lru(count=_MOST_OPEN)
+        self._open: Lru[Chain, tuple[Candidate, ...]] = Lru(
+            "unjudged offers", count=_MOST_OPEN, shrinks=False
+        )
         """Taken offers without a verdict, keyed by the message they follow."""
 
     def warm(self) -> None:

@@ -245,7 +245,7 @@ class MemorySource(Source):
         self._closed = False
         self._encoded_version = -1
         """The store's version when the upkeep last left nothing to encode."""
-        self._reads: Lru[SessionId, int] = Lru(count=_MOST_SESSIONS)
+        self._reads: Lru[SessionId, int] = Lru("memory reads", count=_MOST_SESSIONS, shrinks=False)
         """How many memories were read for the task at hand, by session."""
         self._has_news = False
         """A turn ended since the start."""

@@ -120,7 +120,7 @@ class Catalogue:
         self._files = ToolFiles(folder / FOLDER)
         self._rules = ToolRules(store, allow=allow, deny=deny, old_file=folder / "rules.json")
         self._names = NameIndex(self._files)
-        self._read: Lru[str, tuple[Stat, UndecodedFile]] = Lru(count=_KEPT_FILES)
+        self._read: Lru[str, tuple[Stat, UndecodedFile]] = Lru("tool files", count=_KEPT_FILES)
         self._lock = threading.RLock()
         self._clock = clock
 

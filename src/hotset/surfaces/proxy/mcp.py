@@ -35,7 +35,7 @@ class McpDoor:
         self._ended = ended
         self._server: Server | None = None
         self._one_by_one = ThreadPoolExecutor(1, "hotset-mcp")
-        self._sessions: Lru[str, bool] = Lru(count=_MOST_SESSIONS)
+        self._sessions: Lru[str, bool] = Lru("MCP sessions", count=_MOST_SESSIONS, shrinks=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
