@@ -37,6 +37,7 @@ from hotset.nouns.knobs import (
     Seconds,
 )
 from hotset.nouns.page import Kind
+from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.tool import Texts, Tooling
 
@@ -172,6 +173,8 @@ class Config:
     """Factor on every wait for our own work: more for a slow machine."""
     tooling: Tooling = field(default_factory=Tooling)
     memory: Remembering = field(default_factory=Remembering)
+    pressure: PressureLimits = field(default_factory=PressureLimits)
+    """When memory is short."""
     servers: tuple[Path, ...] = ()
     """The files that list MCP servers: the user's own, and the project's, whose entries override
     those."""
@@ -250,7 +253,16 @@ def load(
     chosen, origins = _settings(flags, env, file, path)
     tables = {
         name: _table(file, name, path)
-        for name in ("window", "knobs", "summary", "search", "tools", "memory", "alerts")
+        for name in (
+            "window",
+            "knobs",
+            "summary",
+            "search",
+            "tools",
+            "memory",
+            "pressure",
+            "alerts",
+        )
     }
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
@@ -303,6 +315,7 @@ def load(
         patience=chosen.patience,
         tooling=structs.replace(tooling, enabled=chosen.tools),
         memory=structs.replace(memory, enabled=chosen.memory),
+        pressure=_pressure(tables["pressure"], f"[pressure] in {path}"),
         servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),
         user=Path(env["HOME"]) if env.get("HOME") else Path.home(),
         environ=env,
@@ -580,6 +593,15 @@ def _check_shares(knobs: Knobs, where: str) -> None:
             f"high ({knobs.high:g}), "
             "at which they leave"
         )
+
+
+def _pressure(table: Mapping[str, Any], origin: str) -> PressureLimits:
+    limits = PressureLimits(**_values(PressureLimits, table, origin))
+    if not limits.elevated <= limits.high <= limits.critical:
+        raise BadConfig(
+            f"{origin}: elevated, high and critical must not fall, each is the next one"
+        )
+    return limits
 
 
 def _alerts(table: Mapping[str, Any], origin: str) -> dict[str, float]:

@@ -6,7 +6,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.index.breaker import Breaker
+from hotset.files.breaker import Breaker
 from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
 from hotset.index.hybrid_search import SearchTier, tier_for
 from hotset.index.local import LocalIndex

@@ -15,9 +15,10 @@ from hotset.dialects import json_bytes
 from hotset.dialects.json_bytes import Field
 from hotset.dialects.parts import UNKNOWN, Calls, EarlierCall
 from hotset.errors import Malformed
-from hotset.files.lru import CACHES, CacheSize, Lru
+from hotset.files.lru import CACHES, CacheSize, Lru, part
 from hotset.nouns.message import ClientTool, Message, Request, Span
 from hotset.nouns.page import Kind
+from hotset.nouns.pressure import PressureResponse
 
 Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
 """Parses a message from its bytes, its fields, its span in the body, its place in words, and the
@@ -359,17 +360,14 @@ class BodyCache:
         self._most = _MOST_BODY_BYTES
         CACHES.add(self)
 
-    def resize(self, share: float) -> None:
+    def respond(self, response: PressureResponse) -> None:
         with self._lock:
-            self._most = int(_MOST_BODY_BYTES * share)
-            self.fronts = list(_within_bounds(self.fronts, self._most))
+            self._most = part(_MOST_BODY_BYTES, response.share)
+            kept = list(_within_bounds(self.fronts, self._most))
+            left = (1 - response.evicted) * sum(len(body) for body, _ in kept)
+            self.fronts = list(_within_bounds(kept, int(left)))
 
-    def drop(self, share: float) -> None:
-        with self._lock:
-            left = (1 - share) * sum(len(body) for body, _ in self.fronts)
-            self.fronts = list(_within_bounds(self.fronts, int(left)))
-
-    def size(self) -> CacheSize:
+    def cache_size(self) -> CacheSize:
         with self._lock:
             held = [len(body) for body, _ in self.fronts]
             return CacheSize(

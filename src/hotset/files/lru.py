@@ -13,6 +13,8 @@ from threading import Lock
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 from weakref import WeakSet
 
+from hotset.nouns.pressure import RESPONSES, PressureLevel, PressureResponse
+
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 _P = ParamSpec("_P")
@@ -41,47 +43,40 @@ class CacheSize:
 class Cache(Protocol):
     """What pressure makes smaller. Thread-safe."""
 
-    def resize(self, share: float) -> None:
-        """Hold at most this share of the usual limit from now on."""
+    def respond(self, response: PressureResponse) -> None:
+        """Drop what it says, the least recently used first, and hold no more than its share from
+        now on."""
         ...
 
-    def drop(self, share: float) -> None:
-        """Drop this share of what is held, the least recently used first."""
-        ...
-
-    def size(self) -> CacheSize: ...
+    def cache_size(self) -> CacheSize: ...
 
 
 class CacheList:
     """The caches of this process, by weak references: each leaves with its owner. Thread-safe."""
 
     def __init__(self) -> None:
-        self.share = 1.0
-        """How much of its usual limit each cache may hold now."""
+        self.response = RESPONSES[PressureLevel.NORMAL]
+        """What memory pressure asks of each of them now."""
         self._caches: WeakSet[Cache] = WeakSet()
         self._lock = Lock()
 
     def add(self, cache: Cache) -> None:
         with self._lock:
             self._caches.add(cache)
-            share = self.share
-        if share < 1:
-            cache.resize(share)
+            response = self.response
+        if response.share < 1:
+            cache.respond(response)
 
-    def resize(self, share: float) -> None:
+    def respond(self, response: PressureResponse) -> None:
         with self._lock:
-            self.share = share
+            self.response = response
         for each in self._every():
-            each.resize(share)
-
-    def drop(self, share: float) -> None:
-        for each in self._every():
-            each.drop(share)
+            each.respond(response)
 
     def sizes(self) -> list[CacheSize]:
         """One row for each name: several caches of one name count together."""
         found: dict[str, CacheSize] = {}
-        for each in (cache.size() for cache in self._every()):
+        for each in (cache.cache_size() for cache in self._every()):
             known = found.get(each.name)
             found[each.name] = each if known is None else _sum(known, each)
         return sorted(found.values(), key=lambda each: (-each.bytes, each.name))
@@ -207,27 +202,20 @@ class Lru(Generic[_K, _V]):
         with self._lock:
             return [(key, value) for key, (value, _) in self._entries.items()]
 
-    def resize(self, share: float) -> None:
-        if self._shrinks:
-            with self._lock:
-                self._most, self._heaviest = (_part(each, share) for each in self._usual)
-                gone = self._make_room()
-            del gone  # outside of the lock
-
-    def drop(self, share: float) -> None:
+    def respond(self, response: PressureResponse) -> None:
         if not self._shrinks:
             return
-        gone = []
         with self._lock:
-            left = int(len(self._entries) * (1 - share)), int(self.weight * (1 - share))
+            self._most, self._heaviest = (part(each, response.share) for each in self._usual)
+            gone = self._make_room()
+            left = len(self._entries) - int(response.evicted * len(self._entries))
+            weight = self.weight - int(response.evicted * self.weight)
             by_weight = self._usual[1] != sys.maxsize
-            while self._entries and (
-                self.weight > left[1] if by_weight else len(self._entries) > left[0]
-            ):
+            while self.weight > weight if by_weight else len(self._entries) > left:
                 gone.append(self._pop_oldest())
-        del gone
+        del gone  # outside of the lock
 
-    def size(self) -> CacheSize:
+    def cache_size(self) -> CacheSize:
         with self._lock:
             some = list(islice(reversed(self._entries.items()), _SAMPLED))
             entries, weighed, most, heaviest = (
@@ -294,16 +282,16 @@ class _Memo:
         self._function = function
         self._most = function.cache_parameters()["maxsize"] or sys.maxsize
 
-    def resize(self, share: float) -> None:
-        if self._function.cache_info().currsize > _part(self._most, share):
+    def respond(self, response: PressureResponse) -> None:
+        held = self._function.cache_info().currsize
+        if response.evicted or held > part(self._most, response.share):
             self._function.cache_clear()
 
-    def drop(self, share: float) -> None:
-        if share > 0:
-            self._function.cache_clear()
-
-    def size(self) -> CacheSize:
-        entries, limit = self._function.cache_info().currsize, _part(self._most, CACHES.share)
+    def cache_size(self) -> CacheSize:
+        entries, limit = (
+            self._function.cache_info().currsize,
+            part(self._most, CACHES.response.share),
+        )
         return CacheSize(self._name, entries, entries * self._each, limit, "entries", True)
 
 
@@ -345,6 +333,6 @@ def _sum(one: CacheSize, other: CacheSize) -> CacheSize:
     )
 
 
-def _part(limit: int, share: float) -> int:
-    """At least one: a cache of nothing would be no cache."""
+def part(limit: int, share: float) -> int:
+    """That share of a limit; at least one: a cache of nothing would be no cache."""
     return limit if limit == sys.maxsize or share >= 1 else max(1, int(limit * share))

@@ -66,7 +66,7 @@ class HotEntries:
                 times = before.times + 1 if before is not None else 1
                 self._looked.put(id, _ViewCount(times, turn, session))
             hot = self._hot()
-            for id, _ in self._kept.items():
+            for id in [id for id, _ in self._kept.items()]:
                 if id not in hot:
                     self._kept.pop(id)
             new = [id for id in hot if id not in self._kept]
@@ -162,6 +162,11 @@ class HotReranker:
         with self._lock:
             self._read[unread] = made
         return True
+
+    def clear(self) -> None:
+        """Forget the vectors: they are made again while the machine is idle."""
+        with self._lock:
+            self._read = {}
 
     def found(self, query: Floats, only: Filter) -> list[FusedHit]:
         """Similarity of the embedded entries that match, on the scale of the documents' own

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from hotset.files.breaker import Breaker
 from hotset.files.lru import Lru
 
 _log = logging.getLogger("hotset")
@@ -155,8 +156,10 @@ class BoundedPool:
         self._cpu = (cpu_seconds * patience, most_cpu_seconds * patience)
         self._waiting: dict[str, deque[_Job]] = {}
         self._running: dict[str, _Job] = {}
-        self._resting: Lru[str, float] = Lru(count=_MOST_RESTING)
-        """Sessions whose work was ended, and until when they rest."""
+        self._resting: Lru[str, Breaker] = Lru(
+            "resting sessions", count=_MOST_RESTING, shrinks=False
+        )
+        """Sessions whose work was ended: they rest before the next try."""
         self._idle: list[_Worker] = []
         self._closed = threading.Event()
 
@@ -173,9 +176,10 @@ class BoundedPool:
         session, takes too long."""
         loop = asyncio.get_running_loop()
         running = self._running.get(session)
+        resting = self._resting.get(session)
         if (running is not None and self._is_late(running)) or (
-            self._resting.get(session) or 0.0
-        ) > time.monotonic():
+            resting is not None and resting.seconds_left
+        ):
             raise TimeoutError("what was begun before has not ended yet")
         if len(self._running) >= _MOST_THREADS:
             raise TooManyThreads(f"{self.hung} earlier ones have not ended")
@@ -248,7 +252,9 @@ class BoundedPool:
         if job.slowness is not None:
             job.slowness.cancel()
         if isinstance(job.done.exception(), OutOfTime):
-            self._resting.put(job.session, time.monotonic() + _REST_SECONDS)
+            rest = Breaker(f"plans of {job.session}", after=1, rest=_REST_SECONDS)
+            rest.failed("it took too much time")
+            self._resting.put(job.session, rest)
         if self._closed.is_set() or len(self._idle) >= _THREADS:
             worker.jobs.put(None)
         else:

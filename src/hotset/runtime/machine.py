@@ -15,6 +15,7 @@ from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import StoreFailed
+from hotset.files.memory_use import release_freed
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.tool import ClientListing
@@ -35,6 +36,7 @@ from hotset.runtime.metrics import (
     raised_lately,
 )
 from hotset.runtime.planner import Planner
+from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
@@ -102,7 +104,10 @@ class Machine:
     bounded: BoundedPool = field(default_factory=BoundedPool)
     toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
+    memory_reader: MemoryReader | None = None
+    """What says how much memory is used; None is the system."""
     background: Background = field(init=False)
+    pressure: PressureMonitor = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
     memories: ProjectMemories = field(init=False)
@@ -119,6 +124,7 @@ class Machine:
     def __post_init__(self) -> None:
         self.began = self.clock()
         self.background = Background(self._failed)
+        self.pressure = PressureMonitor(self.config.pressure, self.memory_reader, clock=self.clock)
         self.gister = Gister(self.keeper, self.background)
         opening = (
             partial(open_index, self.config.folder, self.config.embedding, makes_folder=False)
@@ -176,16 +182,29 @@ class Machine:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: BoundedPool | None = None,
         clock: Callable[[], float] = time.time,
+        memory_reader: MemoryReader | None = None,
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic, config.patience)
         keeper.open()
         tools = toolbox or _toolbox(config, keeper, whose)
         bounded = bounded or BoundedPool(patience=config.patience)
-        machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
+        machine = cls(
+            config,
+            wire,
+            keeper,
+            clock,
+            sleep,
+            bounded=bounded,
+            toolbox=tools,
+            memory_reader=memory_reader,
+        )
         machine.gister.nudge()  # what the last run did not get to
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
         )  # or the first call would wait for it
+        if config.pressure.enabled:
+            watching = machine.background.spawn(machine._watch_memory(), "watch the memory")
+            machine.tending.append(watching)
         for source in machine.sources:
             source.warm()
             if source.every:
@@ -269,14 +288,24 @@ class Machine:
         await self.background.drain(seconds)
         await self.wire.close()
         self.bounded.close()
+        self.pressure.close()
         self.keeper.close()
 
     async def _tend(self, source: Source) -> None:
-        """The upkeep of a source, in the background."""
+        """The upkeep of a source, in the background; it waits while memory is short."""
         while True:
             await asyncio.sleep(source.every)
-            if self.keeper.store is not None:
+            if self.keeper.store is not None and self.pressure.response.prefetches:
                 await source.upkeep()
+
+    async def _watch_memory(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.pressure.seconds)
+            # Not here: dropping half of all caches takes a while.
+            for change in await asyncio.to_thread(self.pressure.look):
+                event = Event(PRESSURE, self.clock(), detail=change.detail)
+                self.background.spawn(self._keep_event(event, None), "keep an event")
+                self.background.spawn(asyncio.to_thread(release_freed), "give memory back")
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
         if placed is not None:

@@ -25,9 +25,12 @@ import uvicorn
 from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
+from hotset.files.breaker import BREAKERS
+from hotset.files.lru import CACHES
 from hotset.files.private_folder import private_folder
 from hotset.runtime.background import BoundedPool
 from hotset.runtime.machine import Machine, open_store as open_project_store
+from hotset.runtime.pressure import MemoryReader
 from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import open_wire
@@ -167,6 +170,7 @@ async def run(
     bounded: BoundedPool | None = None,
     limits: Limits | None = None,
     clock: Callable[[], float] = time.time,
+    memory_reader: MemoryReader | None = None,
     on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
     collector: IdleCollector | None = None,
@@ -186,6 +190,7 @@ async def run(
         sleep=sleep,
         bounded=bounded,
         clock=clock,
+        memory_reader=memory_reader,
     )
     if on_machine is not None:
         on_machine(machine)
@@ -359,6 +364,9 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "store": machine.keeper.trouble or "ok",
         "index": list(machine.follower.troubles),
         "resting": machine.toolbox.resting() if isinstance(machine.toolbox, Toolbox) else {},
+        "memory": machine.pressure.report(),
+        "breakers": [asdict(each) for each in BREAKERS.states()],
+        "caches": [asdict(each) for each in CACHES.sizes()],
         "planning": f"{hung} earlier plans have not ended"
         if (hung := machine.bounded.hung)
         else "ok",

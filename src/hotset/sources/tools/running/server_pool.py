@@ -25,9 +25,9 @@ import msgspec
 
 from hotset.config import TOOLS, Config
 from hotset.errors import MemoryClosed, ToolFailed
+from hotset.files.breaker import Breaker
 from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
-from hotset.index.breaker import Breaker
 from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, Tooling, ToolOrigin
 from hotset.sources.tools.running.mcp_client import (
     McpSession,
@@ -408,7 +408,7 @@ class ServerPool:
                 past.why = ""
                 past.breaker.succeeded()
             else:
-                past.breaker.failed()
+                past.breaker.failed(past.why)
                 if connection is not None:
                     self._close_beside(connection.close())
         return session
@@ -427,7 +427,13 @@ class ServerPool:
     def _past_of(self, source: ToolOrigin) -> StartHistory:
         past = self._past.get(source.name)
         if past is None or past.stamp != source.stamp:
-            breaker = Breaker(self._clock, within=_FAILED_WITHIN, rest=_REST, longest=_LONGEST_REST)
+            breaker = Breaker(
+                f"tools of {source.name}",
+                self._clock,
+                within=_FAILED_WITHIN,
+                rest=_REST,
+                longest=_LONGEST_REST,
+            )
             past = self._past[source.name] = StartHistory(
                 source.stamp, breaker, use=past.use if past is not None else UsageRate()
             )
