@@ -22,6 +22,7 @@ import numpy as np
 from hotset.errors import HotsetError, StoreFailed
 from hotset.files.lru import CACHES, CacheSize
 from hotset.files.private_folder import private_folder
+from hotset.files.scope import PROCESS
 from hotset.index import analysis, full_text, vectors
 from hotset.index.database import (
     FOLDERS,
@@ -99,9 +100,7 @@ class LocalIndex:
         self._worked = time.monotonic()
         self._wake = threading.Event()
         self._closed = False
-        self._thread = threading.Thread(
-            target=self._fold_now_and_then, name="hotset-fold", daemon=True
-        )
+        self._thread = PROCESS.child("index").new_thread(self._fold_now_and_then, "hotset-fold")
         if folds:
             self._thread.start()
         CACHES.add(self)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 
 from hotset import tokens
 from hotset.config import Config
@@ -16,6 +17,7 @@ from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import StoreFailed
 from hotset.files.memory_use import release_freed
+from hotset.files.scope import PROCESS, Budget, Scope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.tool import ClientListing
@@ -52,6 +54,7 @@ from hotset.window.repeats import NO_REPEATS, POINTED, Repeats
 _log = logging.getLogger("hotset")
 
 _DRAIN_SECONDS = 5.0
+_LEFT_SECONDS = 1.0
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -106,6 +109,8 @@ class Machine:
     """Where there is one, its tools are offered beside the client's."""
     memory_reader: MemoryReader | None = None
     """What says how much memory is used; None is the system."""
+    scope: Scope = field(init=False)
+    """What runs for it; it ends with it."""
     background: Background = field(init=False)
     pressure: PressureMonitor = field(init=False)
     gister: Gister = field(init=False)
@@ -123,7 +128,8 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.began = self.clock()
-        self.background = Background(self._failed)
+        self.scope = PROCESS.child("machine", Budget(tasks=inf))
+        self.background = Background(self._failed, self.scope)
         self.pressure = PressureMonitor(self.config.pressure, self.memory_reader, clock=self.clock)
         self.gister = Gister(self.keeper, self.background)
         opening = (
@@ -290,6 +296,8 @@ class Machine:
         self.bounded.close()
         self.pressure.close()
         self.keeper.close()
+        if left := await self.scope.aclose(_LEFT_SECONDS):
+            _log.warning("not ended: %s", "; ".join(left))
 
     async def _tend(self, source: Source) -> None:
         """The upkeep of a source, in the background; it waits while memory is short."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +30,7 @@ from hotset.errors import HotsetError, NotFound, ToolRefused
 from hotset.files.lru import Lru
 from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat
+from hotset.files.scope import PROCESS
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.approval import (
     CatalogueEntry,
@@ -702,7 +703,7 @@ class ToolSync:
         Returns at the latest so many `seconds` after the last one was asked: what is not done by
         then goes on in the background.
         """
-        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
+        pool = PROCESS.child("listing").executor(_AT_ONCE, "hotset-list")
         with self._lock:  # another thread may have asked or listed them
             unlisted = {source.name for source in self.unlisted(found)}
             sources = [
