@@ -51,8 +51,8 @@ class Learning:
         self._config = config
         self._pinned = pinned_knobs(config)
         self._is_on = config.learns and config.knobs is None and not config.off
-        self._arms: Lru[str, SessionArm] = Lru(count=_MOST_ARMS)
-        self._kept: Lru[str, bool] = Lru(count=_MOST_ARMS)
+        self._arms: Lru[str, SessionArm] = Lru("arms of sessions", count=_MOST_ARMS)
+        self._kept: Lru[str, bool] = Lru("kept arms", count=_MOST_ARMS)
         """Keys whose arm is in the store, or on its way there."""
         self.state = EMPTY
         self._version = -1

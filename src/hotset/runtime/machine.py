@@ -11,12 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from math import inf
 
 from hotset import tokens
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import HotsetError, StoreFailed
+from hotset.files.memory_use import release_freed
+from hotset.files.scope import PROCESS, Budget, Scope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.tool import ClientListing
@@ -38,6 +41,7 @@ from hotset.runtime.metrics import (
     raised_lately,
 )
 from hotset.runtime.planner import Planner
+from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
@@ -56,6 +60,7 @@ _DRAIN_SECONDS = 5.0
 _LOOK_SECONDS = 2.0
 """Between two looks at what was learned, or ordered by a person."""
 _LOOKS_BETWEEN = 30  # two looks at the sessions that ended
+_LEFT_SECONDS = 1.0
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -108,7 +113,12 @@ class Machine:
     bounded: BoundedPool = field(default_factory=BoundedPool)
     toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
+    memory_reader: MemoryReader | None = None
+    """What says how much memory is used; None is the system."""
+    scope: Scope = field(init=False)
+    """What runs for it; it ends with it."""
     background: Background = field(init=False)
+    pressure: PressureMonitor = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
     memories: ProjectMemories = field(init=False)
@@ -125,7 +135,9 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.began = self.clock()
-        self.background = Background(self._failed)
+        self.scope = PROCESS.child("machine", Budget(tasks=inf))
+        self.background = Background(self._failed, self.scope)
+        self.pressure = PressureMonitor(self.config.pressure, self.memory_reader, clock=self.clock)
         self.gister = Gister(self.keeper, self.background)
         opening = (
             partial(open_index, self.config.folder, self.config.embedding, makes_folder=False)
@@ -184,12 +196,22 @@ class Machine:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: BoundedPool | None = None,
         clock: Callable[[], float] = time.time,
+        memory_reader: MemoryReader | None = None,
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic, config.patience)
         keeper.open()
         tools = toolbox or _toolbox(config, keeper, whose)
         bounded = bounded or BoundedPool(patience=config.patience)
-        machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
+        machine = cls(
+            config,
+            wire,
+            keeper,
+            clock,
+            sleep,
+            bounded=bounded,
+            toolbox=tools,
+            memory_reader=memory_reader,
+        )
         if keeper.store is not None:
             with suppress(HotsetError):  # sessions then run with the defaults
                 machine.learning.refresh(keeper.store)
@@ -199,6 +221,9 @@ class Machine:
         )  # or the first call would wait for it
         learning = machine.background.spawn(machine._learn(), "learn")
         machine.tending.append(learning)
+        if config.pressure.enabled:
+            watching = machine.background.spawn(machine._watch_memory(), "watch the memory")
+            machine.tending.append(watching)
         for source in machine.sources:
             source.warm()
             if source.every:
@@ -282,13 +307,16 @@ class Machine:
         await self.background.drain(seconds)
         await self.wire.close()
         self.bounded.close()
+        self.pressure.close()
         self.keeper.close()
+        if left := await self.scope.aclose(_LEFT_SECONDS):
+            _log.warning("not ended: %s", "; ".join(left))
 
     async def _tend(self, source: Source) -> None:
-        """The upkeep of a source, in the background."""
+        """The upkeep of a source, in the background; it waits while memory is short."""
         while True:
             await asyncio.sleep(source.every)
-            if self.keeper.store is not None:
+            if self.keeper.store is not None and self.pressure.response.prefetches:
                 await source.upkeep()
 
     async def _learn(self) -> None:
@@ -300,6 +328,15 @@ class Machine:
                     if self.config.learns and number % _LOOKS_BETWEEN == _LOOKS_BETWEEN - 1:
                         await asyncio.to_thread(_tend_learning, store, self.config, self.clock())
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _watch_memory(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.pressure.seconds)
+            # Not here: dropping half of all caches takes a while.
+            for change in await asyncio.to_thread(self.pressure.look):
+                event = Event(PRESSURE, self.clock(), detail=change.detail)
+                self.background.spawn(self._keep_event(event, None), "keep an event")
+                self.background.spawn(asyncio.to_thread(release_freed), "give memory back")
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
         if placed is not None:

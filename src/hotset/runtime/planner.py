@@ -231,7 +231,7 @@ class BroughtTools:
     """Remembers requests in which the client brought our tools itself, over MCP."""
 
     def __init__(self) -> None:
-        self._known: Lru[Chain, float] = Lru(count=_MOST_BROUGHT)
+        self._known: Lru[Chain, float] = Lru("brought tools", count=_MOST_BROUGHT, shrinks=False)
         """Time of each such request, by its last message."""
 
     def note(self, head: Chain, now: float) -> NoteWritten:
@@ -283,8 +283,8 @@ class Planner:
         self._weigher = LineWeigher()
         self._renderer = Renderer()
         self.resuming = Resuming()
-        self._tables: Lru[Chain, _HeldTable] = Lru(count=_MOST_TABLES)
-        self._late: Lru[Chain, Plan] = Lru(count=_MOST_LATE)
+        self._tables: Lru[Chain, _HeldTable] = Lru("page tables", count=_MOST_TABLES)
+        self._late: Lru[Chain, Plan] = Lru("late plans", count=_MOST_LATE, shrinks=False)
         """Plans that came too late for their call, by its last message."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from hotset.dialects.port import Round, TurnView
+from hotset.files.lru import CACHES
 from hotset.nouns.bill import Bill
 from hotset.nouns.call import ClientCall, header
 from hotset.nouns.deposit import Billed, Deposit, HiddenKept, NoteWritten, PlanMade
@@ -151,7 +152,7 @@ async def _plan(
     record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
     machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
     machine.tally.born(made.fresh)
-    if results := planned.new_results:  # while the provider works
+    if (results := planned.new_results) and CACHES.response.prefetches:  # while the provider works
         machine.background.spawn(asyncio.to_thread(read_ahead, results), "read ahead")
 
 
