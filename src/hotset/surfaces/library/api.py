@@ -222,7 +222,7 @@ class _BaseMemory(Generic[_Window]):
         call = parse_call(tool, msgspec.json.encode(arguments))
         every = store.recent_sessions()
         asked = find_session(store, session).id if session else every[0].id if every else None
-        here = Place(asked, knobs=config.knobs_for("").history)
+        here = Place(asked, knobs=self._engine.machine.learning.knobs.history)
         found = retrieval.answer(
             call,
             store,
