@@ -29,9 +29,9 @@ _MOST_BLOCKS = 2
 _OPEN = 300  # sessions in which a block is explored at first
 _AGAIN = 150  # and when the curve stopped fitting
 _DECAY = 0.998
-_COLD = 20  # sessions before anything is rejected, forgotten or settled
+_COLD = 30  # sessions before anything is rejected, forgotten or settled
 _NOISE = 0.2  # a reward's standard deviation: the first guess
-_NOISE_COUNT = 10.0  # what that counts for
+_NOISE_COUNT = 5.0  # what that counts for
 _LEAST_NOISE = 0.02
 _OUTLIER = 3.5  # standard deviations
 _CLIPPED = 3.0
@@ -39,6 +39,8 @@ _SLACK = 0.25  # standard deviations below the curve that are let pass
 _ALARM = 12.0  # their sum above that: one in 5,000 sessions by chance, 16 sessions for a fall by 1
 _REMEMBERED = 0.05  # of the sums, after an alarm
 _SURE = 4.0  # standard errors for a knob to leave its default: 1 in 100 stores of 1,000 sessions
+_SURE_TOGETHER = 5.0  # for all of a block: more directions, more chances
+_MATTERS = 2.5
 _REFINED = 1.0  # and to move on from there
 _LEAST_GAIN = 0.01  # in rewards, for a knob to leave its default
 _LEAST_MORE = 0.002
@@ -136,10 +138,10 @@ def learn_reward(
     offsets = _offsets(block, positions)
     seen = replace(block, seen=block.seen + 1, left=max(0, block.left - 1))
     keep = _DECAY
+    curve = fit(block.all.sums, len(block.knobs), block.noise)
+    expected, doubt = curve.predict(terms(offsets))
+    residual = (reward - expected) / math.hypot(block.noise, doubt)
     if block.all.sums.count >= _COLD:
-        curve = fit(block.all.sums, len(block.knobs), block.noise)
-        expected, doubt = curve.predict(terms(offsets))
-        residual = (reward - expected) / math.hypot(block.noise, doubt)
         clipped = max(-_CLIPPED, min(_CLIPPED, residual))
         below = max(0.0, block.below - clipped - _SLACK)
         seen = replace(seen, below=round(below, _DIGITS))
@@ -148,7 +150,7 @@ def learn_reward(
             seen = replace(seen, below=0.0, alarms=block.alarms + 1, left=_AGAIN, contexts={})
         elif abs(residual) > _OUTLIER:
             return replace(seen, rejected=block.rejected + 1)
-        seen = replace(seen, noise=_noise(block, reward - expected))
+    seen = replace(seen, noise=_noise(block, residual))
     own = str(context)
     belief = seen.contexts.get(own, Belief())
     learned = replace(
@@ -271,6 +273,8 @@ def _moved(
     evidence."""
     now, homes = _offsets(block, settled), _offsets(block, home)
     lows, highs = _box(block)
+    if all(abs(a - b) <= _SAME for a, b in zip(now, homes, strict=True)):
+        now = _moved_together(curve, homes, highest(curve.means, lows, highs, [homes, lows, highs]))
     for knob, at_home in enumerate(homes):
         is_away = abs(now[knob] - at_home) > _SAME
         sure, least = (_REFINED, _LEAST_MORE) if is_away else (_SURE, _LEAST_GAIN)
@@ -290,6 +294,20 @@ def _moved(
                 now = _with(now, knob, now[knob] + _SETTLES * _DRIFT * (at_home - now[knob]))
     kept = (at if abs(at - h) > _SAME else h for at, h in zip(now, homes, strict=True))
     return _positions(block, list(kept))
+
+
+def _moved_together(curve: Curve, home: list[float], best: list[float]) -> list[float]:
+    """All knobs at their best, where that is shown to be better; those that do not matter stay."""
+    gain, doubt = curve.gain(best, home)
+    if gain < max(_LEAST_GAIN, _SURE_TOGETHER * doubt):
+        return home
+    for knob, at_home in enumerate(home):
+        without = _with(best, knob, at_home)
+        gain, doubt = curve.gain(best, without)
+        if gain < _MATTERS * doubt:
+            best = without
+    gain, doubt = curve.gain(best, home)
+    return best if gain > _SURE * doubt else home
 
 
 def _curve(block: Block, context: str) -> Curve:
@@ -325,11 +343,10 @@ def _as_pair(beta: Beta) -> tuple[float, float]:
     return beta.alpha, beta.beta
 
 
-def _noise(block: Block, off: float) -> float:
-    """After one more reward that was so far off the curve."""
-    count = block.all.sums.count + _NOISE_COUNT
-    spread = block.noise**2 + (off * off - block.noise**2) / count
-    return round(max(_LEAST_NOISE, math.sqrt(spread)), _DIGITS)
+def _noise(block: Block, residual: float) -> float:
+    """After one more reward that was so many standard deviations off the curve."""
+    step = (residual * residual - 1) / (block.all.sums.count + _NOISE_COUNT)
+    return round(max(_LEAST_NOISE, block.noise * math.sqrt(1 + step)), _DIGITS)
 
 
 def _offsets(block: Block, positions: Sequence[float]) -> list[float]:

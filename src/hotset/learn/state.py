@@ -444,7 +444,7 @@ def _believed_changes(state: LearnState) -> Iterator[Change]:
     }
     for block in state.beliefs.blocks:
         knobs = {
-            name: ranges[name].value(round(settled, 1))
+            name: ranges[name].value(round(settled / _LEAST_MOVE) * _LEAST_MOVE)
             for name, settled, prior in zip(block.knobs, block.settled, block.priors, strict=True)
             if abs(settled - prior) > _LEAST_MOVE
         }
