@@ -19,14 +19,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from hotset.learn.chance import normal, uniform
-from hotset.learn.curve import Curve, Sums, best_along, fit, height, highest, terms
+from hotset.learn.curve import Curve, Sums, fit, height, highest, terms
 from hotset.learn.ranges import knob_ranges
 
 MOST_KNOBS = 3
 """Explored together: more need more sessions than anybody has."""
 
 _MOST_BLOCKS = 2
-_OPEN = 300  # sessions in which a block is explored at first
+_OPEN = 350  # sessions in which a block is explored at first
 _AGAIN = 150  # and when the curve stopped fitting
 _DECAY = 0.998
 _COLD = 30  # sessions before anything is rejected, forgotten or settled
@@ -38,8 +38,7 @@ _CLIPPED = 3.0
 _SLACK = 0.25  # standard deviations below the curve that are let pass
 _ALARM = 12.0  # their sum above that: one in 5,000 sessions by chance, 16 sessions for a fall by 1
 _REMEMBERED = 0.05  # of the sums, after an alarm
-_SURE = 4.0  # standard errors for a knob to leave its default: 1 in 100 stores of 1,000 sessions
-_SURE_TOGETHER = 5.0  # for all of a block: more directions, more chances
+_SURE = 4.2  # standard errors for a knob to leave its default: in 60 stores, chance came to 3.9
 _MATTERS = 2.5
 _REFINED = 1.0  # and to move on from there
 _LEAST_GAIN = 0.01  # in rewards, for a knob to leave its default
@@ -272,42 +271,42 @@ def _moved(
     """What is settled after a look, one knob after the other. `home` is where it stays without
     evidence."""
     now, homes = _offsets(block, settled), _offsets(block, home)
-    lows, highs = _box(block)
-    if all(abs(a - b) <= _SAME for a, b in zip(now, homes, strict=True)):
-        now = _moved_together(curve, homes, highest(curve.means, lows, highs, [homes, lows, highs]))
-    for knob, at_home in enumerate(homes):
-        is_away = abs(now[knob] - at_home) > _SAME
-        sure, least = (_REFINED, _LEAST_MORE) if is_away else (_SURE, _LEAST_GAIN)
-        best = best_along(curve.means, now, knob, lows[knob], highs[knob])
-        steps = [_with(now, knob, now[knob] + part * (best - now[knob])) for part in _PARTS]
-        gains = [curve.gain(step, now) for step in steps]
-        shown = [
-            (gain - sure * doubt, step)
-            for (gain, doubt), step in zip(gains, steps, strict=True)
-            if gain > max(least, sure * doubt)
-        ]
-        if shown:
-            now = max(shown)[1]
-        elif is_away:
-            gain, doubt = curve.gain(now, _with(now, knob, at_home))
-            if gain < doubt:
-                now = _with(now, knob, now[knob] + _SETTLES * _DRIFT * (at_home - now[knob]))
+    knobs = range(len(now))
+    for some in (list(knobs), *([knob] for knob in knobs)):
+        now = _step(block, curve, now, some, (_SURE, _LEAST_GAIN))
+    away = [knob for knob in knobs if abs(now[knob] - homes[knob]) > _SAME]
+    if away:
+        now = _step(block, curve, now, away, (_REFINED, _LEAST_MORE))
+    for knob in away:
+        gain, doubt = curve.gain(now, _with(now, knob, homes[knob]))
+        if gain < doubt:
+            now = _with(now, knob, now[knob] + _SETTLES * _DRIFT * (homes[knob] - now[knob]))
     kept = (at if abs(at - h) > _SAME else h for at, h in zip(now, homes, strict=True))
     return _positions(block, list(kept))
 
 
-def _moved_together(curve: Curve, home: list[float], best: list[float]) -> list[float]:
-    """All knobs at their best, where that is shown to be better; those that do not matter stay."""
-    gain, doubt = curve.gain(best, home)
-    if gain < max(_LEAST_GAIN, _SURE_TOGETHER * doubt):
-        return home
-    for knob, at_home in enumerate(home):
-        without = _with(best, knob, at_home)
+def _step(
+    block: Block, curve: Curve, now: list[float], knobs: Sequence[int], proof: tuple[float, float]
+) -> list[float]:
+    """Offsets with some knobs moved towards their best, as far as `proof` (standard errors, and a
+    gain) shows; those that do not matter stay."""
+    sure, least = proof
+    lows, highs = _box(block)
+    here = [low if at in knobs else now[at] for at, low in enumerate(lows)]
+    there = [high if at in knobs else now[at] for at, high in enumerate(highs)]
+    best = highest(curve.means, here, there, [now, here, there])
+    for knob in knobs if len(knobs) > 1 else ():
+        without = _with(best, knob, now[knob])
         gain, doubt = curve.gain(best, without)
-        if gain < _MATTERS * doubt:
+        if gain < min(sure, _MATTERS) * doubt:
             best = without
-    gain, doubt = curve.gain(best, home)
-    return best if gain > _SURE * doubt else home
+    shown = [(0.0, now)]
+    for part in _PARTS:
+        step = [a + part * (b - a) for a, b in zip(now, best, strict=True)]
+        gain, doubt = curve.gain(step, now)
+        if gain > max(least, sure * doubt):
+            shown.append((gain - sure * doubt, step))
+    return max(shown)[1]
 
 
 def _curve(block: Block, context: str) -> Curve:

@@ -14,14 +14,14 @@ from hotset.learn.events import SessionFigures
 
 MOST_CONTEXTS = 10
 DIMENSIONS = 32
-"""Of a small vector."""
+"""Of a small vector, at most."""
 
 _ALIKE = 0.5  # the cosine from which on a prompt belongs to a cluster
 _PULL = 0.1  # of a new prompt on its cluster's centre
 _DIGITS = 4
 _LEAST_OBSERVED = 5
 _HABIT = 0.1  # of a new session on a habit
-_MANY = 2  # searches, or offers that were not used
+_MANY = 2  # searches, or further prompts
 
 
 class Cluster(Struct, frozen=True, array_like=True):
@@ -52,7 +52,8 @@ def nearest(clusters: Sequence[Cluster], vector: Sequence[float]) -> int:
 
 def add_prompt(clusters: Sequence[Cluster], vector: Sequence[float]) -> tuple[Cluster, ...]:
     """The clusters with one more prompt."""
-    if len(vector) != DIMENSIONS or not any(vector):
+    expected = len(clusters[0].centre) if clusters else min(len(vector), DIMENSIONS)
+    if len(vector) != expected or not any(vector):
         return tuple(clusters)
     unit = _of_length_one(vector)
     at = nearest(clusters, unit)
@@ -68,7 +69,7 @@ class UserProfile(Struct, frozen=True):
     """A user's habits, from -1 to 1; 0 until enough was observed."""
 
     thorough: float = 0.0
-    """More than was needed is welcome (1), or only what is needed (-1)."""
+    """Asks on (1), or is done with the first answer (-1)."""
     searches: float = 0.0
     """Work goes well although the model searches much (1), or does not (-1)."""
     thorough_seen: int = 0
@@ -84,21 +85,18 @@ class UserProfile(Struct, frozen=True):
 
 
 def add_habits(profile: UserProfile, figures: SessionFigures) -> UserProfile:
-    """The profile with one more session. Only one with a known outcome tells something: whether it
-    went well although much was offered for nothing, or searched."""
+    """The profile with one more session. Only one with a known outcome tells something."""
     if figures.success is None:
         return profile
-    sign = 2 * figures.success - 1
-    if figures.corrections:
-        sign = min(sign, 0.0)
-    if figures.signals.get("unused", 0.0) > _MANY:
-        thorough = round(profile.thorough + _HABIT * (sign - profile.thorough), _DIGITS)
-        seen = profile.thorough_seen + 1
-        profile = replace(profile, thorough=thorough, thorough_seen=seen)
+    asked = figures.signals.get("follow_ups", 0.0) - figures.corrections
+    wish = 1.0 if asked > _MANY else 0.0 if asked > 0 else -1.0
+    thorough = round(profile.thorough + _HABIT * (wish - profile.thorough), _DIGITS)
+    profile = replace(profile, thorough=thorough, thorough_seen=profile.thorough_seen + 1)
     if figures.searches > _MANY:
+        sign = 2 * figures.success - 1
+        sign = min(sign, 0.0) if figures.corrections else sign
         searches = round(profile.searches + _HABIT * (sign - profile.searches), _DIGITS)
-        seen = profile.searches_seen + 1
-        profile = replace(profile, searches=searches, searches_seen=seen)
+        profile = replace(profile, searches=searches, searches_seen=profile.searches_seen + 1)
     return profile
 
 

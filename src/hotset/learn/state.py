@@ -155,13 +155,14 @@ def fold(state: LearnState, number: int, name: str, data: str, time: float) -> L
 
 
 def _observe(state: LearnState, figures: SessionFigures, _: float) -> LearnState:
+    context = context_of(state, figures.vector) if figures.vector else figures.context
     state = replace(
         state,
         clusters=add_prompt(state.clusters, figures.vector),
         profile=add_habits(state.profile, figures),
     )
     if figures.explored and figures.reward is not None:
-        learned = learn_session(state.beliefs, figures.explored, figures.reward, figures.context)
+        learned = learn_session(state.beliefs, figures.explored, figures.reward, context)
         state = replace(state, beliefs=learned)
     changes = dict(state.changes)
     for id in figures.changes:
