@@ -18,6 +18,7 @@ from hotset.nouns.message import Reply, Request, Usage
 from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.background import Late, TooManyThreads
 from hotset.runtime.checkpoints import note_checkpoints
+from hotset.runtime.handoffs import handoff_deposits
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.record import KEEPING, Record
@@ -115,7 +116,8 @@ async def _plan(
     if off:  # a request that went out unchanged has no forms: its turn has no plan
         return
     made = planned.plan
-    placed = list(_with_turn((*kept, *_eviction_events(planned)), opened.id))
+    handed = handoff_deposits(made, planned.scene, planned.facts.ratio, planned.bill.sent.prompt)
+    placed = list(_with_turn((*kept, *_eviction_events(planned), *handed), opened.id))
     events = [each for each in placed if isinstance(each, Event)]
     notes = (each for each in placed if not isinstance(each, Event))
     behind = [HiddenKept(opened.id, planned.behind)] if planned.behind is not None else []
