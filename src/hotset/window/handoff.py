@@ -18,14 +18,14 @@ from hotset.nouns.handoff import AgentNote, AnyState, HandoffReason, HandoffStat
 from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import Role
-from hotset.nouns.window import Cause, Line
+from hotset.nouns.window import Cause, Form, Line, Shown
 from hotset.window.evict import StepNames, may_leave, pays, shown_anew
 from hotset.window.leave import (
     Departure,
+    bare_reference,
     reference,
     replace_run,
     runs_of,
-    shorten_logs,
     stub_late,
     stub_of_run,
     stub_pages,
@@ -49,6 +49,7 @@ _STATE_SHARE = 0.3
 _LEAST_STATE, _MOST_STATE = 1200, 24_000  # characters
 _CHARS_PER_TOKEN = 4
 _REFERENCE = 110  # tokens of one, about
+_AROUND = 8  # tokens around a message of ours
 _COOLS = 0.9
 """Weight of a use, for each step since."""
 
@@ -90,7 +91,7 @@ def hand_off(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Depa
     if reason is None:
         return None
     departure = Departure(Cause.HANDOFF)
-    shorten_logs(departure, weighed, float("inf"), moment)
+    departure.rows += _bare_logs(weighed, moment)
     room = _room(knobs.handoff.start, knobs, moment)
     chars = round(_CHARS_PER_TOKEN * _STATE_SHARE * knobs.handoff.start * knobs.window)
     state = moment.asked or state_of(weighed, reason, knobs, moment)
@@ -108,14 +109,36 @@ def hand_off(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Depa
         stub = stub_of_run(weighed, run, knobs, moment)
         if run is last:
             texts = [f"{reference(stub)}\n{text}"]
-            replace_run(departure, weighed, run, stub, texts, moment=moment, at_any_length=True)
+            replace_run(
+                departure,
+                weighed,
+                run,
+                stub,
+                texts,
+                moment=moment,
+                around=_AROUND,
+                at_any_length=True,
+            )
         else:
-            replace_run(departure, weighed, run, stub, [reference(stub)], moment=moment)
+            texts = [reference(stub)]
+            replace_run(departure, weighed, run, stub, texts, moment=moment, around=_AROUND)
     departure.rows += shown_anew(departure, weighed, knobs, moment)
     _fit(departure, weighed, room, knobs, moment)
     ids = tuple(stub.id for stub in departure.stubs)
     departure.handoff = replace(state, references=ids)
     return departure
+
+
+def _bare_logs(weighed: WeighedConversation, moment: Moment) -> Iterator[Shown]:
+    """Rows that shorten the states and logs of earlier departures to their reference: the new state
+    has all of it."""
+    for line in weighed.lines:
+        row = weighed.gone(line)
+        if row is not None and row.text:
+            text = bare_reference(row.text.decode("utf-8", "replace")).encode("utf-8", "replace")
+            tokens = moment.count(text) + _AROUND
+            if tokens < row.tokens:
+                yield Shown(row.spot, Form.GONE, text, tokens, row.whole, Cause.HANDOFF, moment.now)
 
 
 def handoff_reason(
@@ -183,8 +206,8 @@ def _state_text(state: HandoffState, room: int) -> str:
     first, last = state.turns
     heading = (
         f"[hotset: handoff {state.index}; you continue this work in a fresh window. The user's "
-        f"messages stand here whole; of turns {first}-{last} this is known, and "
-        "search_history finds the rest]"
+        f"messages stand here whole; of turns {first}-{last} this is known, retrieve_context "
+        "brings the rest]"
     )
     return "\n".join([heading, *state_lines(state, room)])
 

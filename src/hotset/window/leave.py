@@ -159,19 +159,10 @@ def squeeze(
     over = after.total - knobs.squeezed * room
     if after.total <= _NEARLY_FULL * room or over <= 0:
         return
-    over -= shorten_logs(departure, weighed, over, moment)
+    logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None]
+    over -= _shrink(departure, logs, over, moment, bare_reference)
     spare = (1 - knobs.squeezed) * room
     stub_late(departure, weighed, over, spare, knobs=knobs, moment=moment)
-
-
-def shorten_logs(
-    departure: Departure, weighed: WeighedConversation, much: float, moment: Moment
-) -> float:
-    """Shortens the oldest logs to their reference until `much` tokens are saved; returns the tokens
-    saved."""
-    after = weighed.after(departure.rows)
-    logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None]
-    return _shrink(departure, logs, much, moment, bare_reference)
 
 
 def stub_late(
@@ -329,15 +320,17 @@ def replace_run(
     *,
     moment: Moment,
     at_any_length: bool = False,
+    around: int | None = None,
 ) -> None:
     """Lets adjacent steps leave: the first of these texts that is shorter stands in their place. If
-    none is, they stay."""
+    none is, they stay. `around` are the tokens around a text; by default those around their first
+    message."""
     assert departure.cause is not None
     lines = weighed.lines[run[0].first : run[-1].last + 1]
     before = sum(map(weighed.of, run))
     for stub_text in texts:
         text = stub_text.encode("utf-8", "replace")
-        tokens = moment.count(text) + lines[0].extra
+        tokens = moment.count(text) + (lines[0].extra if around is None else around)
         if tokens < before or at_any_length:
             break
     else:  # even the reference would be longer than the steps

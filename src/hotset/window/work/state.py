@@ -100,7 +100,7 @@ def build_state(
 ) -> AnyState:
     """The state of this kind after these lines."""
     work = _Work(lines, WorkReading(lines), turn_of, brief)
-    turns = [turn_of(line) for line in lines]
+    turns = [turn_of(line) for line in lines if line.role is Role.ASSISTANT]
     common: dict[str, Any] = {
         "index": index,
         "reason": reason,
