@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hotset.testing import Call, Say
+from hotset.text.words import word_set
 
 WINDOW = 20_000
 FIRST = (
@@ -28,9 +29,11 @@ _PLAN = [
     {"content": "Document the new headers", "status": "pending"},
 ]
 _LURE = "We decided to drop the limiter and settle for a queue instead."
-_WORDS = tuple(
-    "the gateway counts what each tenant sends and waits for room in the bucket while others "
-    "pass by without a delay because their share is free and nothing else was found there".split()
+_WORDS = sorted(
+    word_set("""
+    the gateway counts what each tenant sends and waits for room in bucket while others pass by
+    without a delay because their share is free nothing else was found there
+    """)
 )
 
 

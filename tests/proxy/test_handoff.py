@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,8 +13,12 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from hotset.nouns.handoff import AnyState, EngineerState, original_prompt
+from hotset.errors import StoreFailed
+from hotset.nouns.deposit import CommitReceipt
+from hotset.nouns.handoff import HANDOFF, STATES, AnyState, EngineerState, original_prompt
+from hotset.nouns.knobs import HandoffKnobs, Knobs
 from hotset.nouns.page import Kind
+from hotset.nouns.turn import Event
 from hotset.runtime.handoffs import handoff_cost, handoffs_in
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say, ScriptedUpstream
@@ -169,3 +174,109 @@ def assert_only_handoffs_break_the_prefix(requests: Sequence[Received], many: in
             unmarked(tool.raw) for tool in before.tools
         ]
     assert breaks == many
+
+
+@pytest.mark.row("V15")
+def test_a_proxy_that_is_started_again_in_the_middle_sends_the_same_prefix(tmp_path):
+    steps = list(visible())
+    with ScriptedUpstream(Player(), now=stopped, strict=True) as upstream:
+        folder = tmp_path / "data"
+        with proxy_over(folder, upstream) as proxy:
+            talk = begin(proxy, "anthropic")
+            doing = work(talk, iter(steps))
+            while not state_in(upstream.requests[-1].decoded) if upstream.requests else True:
+                next(doing)
+            proxy.wait_until_kept()
+        before = upstream.requests[-1]
+        with proxy_over(folder, upstream) as proxy:
+            talk.address = proxy.address
+            next(doing)
+            next(doing)
+        after = upstream.requests[-1]
+    assert state_in(after.decoded) == state_in(before.decoded) != ""
+    said, then = ([meant(m) for m in asked(each).messages] for each in (before, after))
+    assert then[: len(said)] == said
+
+
+class _Forgetful(SqliteStore):
+    """Cannot keep anything that belongs to a handoff."""
+
+    def keep(self, *deposits):
+        if any(isinstance(each, Event) and each.name == HANDOFF for each in deposits):
+            refused: Future[CommitReceipt] = Future()
+            refused.set_exception(StoreFailed("no room for states"))
+            return refused
+        return super().keep(*deposits)
+
+
+@pytest.mark.row("V15")
+def test_a_store_that_cannot_keep_the_state_does_not_stop_the_handoff(tmp_path):
+    folder = tmp_path / "data"
+    with (
+        ScriptedUpstream(Player(), now=stopped, strict=True) as upstream,
+        proxy_over(
+            folder, upstream, open_store=lambda: _Forgetful.open(folder, makes_folder=False)
+        ) as proxy,
+    ):
+        talk = begin(proxy, "openai-chat")
+        doing = work(talk, visible())
+        while not state_in(upstream.requests[-1].decoded) if upstream.requests else True:
+            next(doing)
+        handed = upstream.requests[-1]
+        reported = talk.answer.header("x-hotset-degraded") if talk.answer else None
+        next(doing)
+        proxy.wait_until_kept()
+        after = upstream.requests[-1]
+    assert "no room for states" in (reported or "")
+    said, then = ([meant(m) for m in asked(each).messages] for each in (handed, after))
+    assert then[: len(said)] == said
+    with SqliteStore.open(folder) as store:
+        assert list(handoffs_in(store)) == []
+        (session,) = store.sessions()
+        assert len(list(store.turns(session.id))) >= 10
+
+
+@pytest.mark.row("V16")
+def test_a_handoff_changes_nothing_of_another_agent_s_prefix(tmp_path):
+    def reply(request: Received) -> Say:
+        return Say("Read on.") if b"shelf" in request.decoded else engineer(request)
+
+    engineer = Player()
+    with (
+        ScriptedUpstream(reply, now=stopped, strict=True) as upstream,
+        proxy_over(tmp_path / "data", upstream) as proxy,
+    ):
+        other = begin(proxy, "anthropic", "librarian")
+        talk = begin(proxy, "anthropic")
+        doing = work(talk, visible())
+        handed = False
+        while not handed:
+            next(doing)
+            handed = bool(state_in(upstream.requests[-1].decoded))
+            other.say("And the next shelf?")
+        other.say("And the last shelf?")
+        proxy.wait_until_kept()
+        theirs = [each for each in upstream.requests if b"shelf" in each.decoded]
+    assert len(theirs) > 10
+    assert_only_handoffs_break_the_prefix(theirs, 0)
+    assert all("handoff_note" not in seen_in(each.decoded) for each in theirs)
+
+
+def test_a_kind_of_a_person_s_own_names_its_tools_and_when_it_hands_over(tmp_path):
+    knobs = Knobs(offers=("search_history",), handoff=HandoffKnobs(at=0.5, state="tester"))
+    with (
+        ScriptedUpstream(Player(), now=stopped, strict=True) as upstream,
+        proxy_over(tmp_path / "data", upstream, knobs=knobs) as proxy,
+    ):
+        talk = begin(proxy, "openai-chat", "anybody")
+        doing = work(talk, visible())
+        while not state_in(upstream.requests[-1].decoded) if upstream.requests else True:
+            next(doing)
+        proxy.wait_until_kept()
+        names = [tool.name for tool in asked(upstream.requests[-1]).tools]
+    with SqliteStore.open(tmp_path / "data") as store:
+        (only,) = handoffs_in(store)
+        before = max(bill.usage.prompt for bill in store.bills() if bill.turn < only.turn)
+    assert set(names) - set(TOOLS) == {"retrieve_context", "search_history", "handoff_note"}
+    assert isinstance(only.state, STATES["tester"])
+    assert 0.4 * WINDOW < before < 0.6 * WINDOW

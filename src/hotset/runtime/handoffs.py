@@ -16,6 +16,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import Deposit, NoteWritten
 from hotset.nouns.handoff import (
     HANDOFF,
+    HANDOFF_DUE,
     HANDOFFS,
     AgentNote,
     AgentSnapshot,
@@ -23,7 +24,7 @@ from hotset.nouns.handoff import (
     HandoffBrief,
     HandoffState,
 )
-from hotset.nouns.knobs import StateName
+from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.memory import MemoryKind, Standing
 from hotset.nouns.message import Usage
 from hotset.nouns.page import Chain, Kind, SessionId
@@ -112,6 +113,21 @@ def _others(store: Store, session: SessionId | None, now: float) -> Iterator[Age
         if bill is not None and now - bill.time <= _OTHERS_SECONDS:
             prompt = round(bill.usage.prompt / max(1, bill.calls))
             yield AgentSnapshot(each.id, each.agent, prompt, bill.time, each.title)
+
+
+def is_due(tokens: int, knobs: Knobs) -> bool:
+    """True if a context of so many tokens is to be handed over."""
+    return bool(knobs.handoff.at) and tokens >= knobs.handoff.at * knobs.window
+
+
+def due_events(before: int, after: Usage, knobs: Knobs, now: float) -> list[Event]:
+    """The event that a reply brought the window to the share at which its agent hands over;
+    `before` are the tokens of the prompt before it."""
+    filled = after.prompt + after.output
+    if not is_due(filled, knobs) or is_due(before, knobs):
+        return []
+    detail: dict[str, str | int | float] = {"tokens": filled, "window": knobs.window}
+    return [Event(HANDOFF_DUE, now, None, 0, detail)]
 
 
 def handoff_deposits(plan: Plan, scene: Scene, scale: float, prompt: int) -> list[Deposit]:

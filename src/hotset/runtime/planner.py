@@ -458,13 +458,15 @@ class Planner:
         upstream: str,
         *,
         agent: str,
-        received: RequestReceived | None,
+        key: str,
+        metadata: Mapping[str, str],
         note: str,
     ) -> AnyState:
         """The state of a conversation that a program hands over: its next request begins with
         it."""
         facts = self._open(request, dialect, store, now, upstream, off=False, agent=agent)
         lines = self._weigher.lines(facts.links, request.model, facts.hidden)
+        received = RequestReceived(request, now, agent, key, metadata=metadata)
         scene = self._scene(facts, lines, agent, TurnId(secrets.token_hex(8)), received)
         weighed = weigh_lines(lines, by_message(facts.table.shown.values()))
         state = state_of(weighed, HandoffReason.ASKED, facts.knobs, self._moment(facts, scene))
@@ -777,6 +779,10 @@ class Planner:
             opens=facts.opens and is_cached,
         )
         return replace(marks, lasting=lasting)
+
+    def knobs_of(self, request: Request, upstream: str, agent: str) -> Knobs:
+        """The knobs of a request whose model has our tools."""
+        return self._knobs(request, self._price(request.model, upstream), agent, askable=True)
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)

@@ -18,7 +18,7 @@ from hotset.nouns.message import Reply, Request, Usage
 from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.background import Late, TooManyThreads
 from hotset.runtime.checkpoints import note_checkpoints
-from hotset.runtime.handoffs import handoff_deposits
+from hotset.runtime.handoffs import due_events, handoff_deposits
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.record import KEEPING, Record
@@ -289,7 +289,10 @@ def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, 
     again = repeats(planned.links, planned.plan.fresh) if planned.knobs.echo else NO_REPEATS
     counting = _count_bill(bill, planned.knobs.window, again, record, machine)
     machine.background.spawn(counting, KEEPING)
-    notes = _with_turn([learned] if learned is not None else (), sent.opened.id)
+    latest = planned.facts.table.sent
+    before = round(latest.tokens * planned.facts.ratio) if latest is not None else 0
+    due = due_events(before, rounds[-1], planned.knobs, sent.opened.time)
+    notes = _with_turn([*([learned] if learned is not None else ()), *due], sent.opened.id)
     return (*notes, Billed(sent.opened.id, bill))
 
 

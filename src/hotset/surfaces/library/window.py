@@ -61,6 +61,8 @@ class Setting:
     headers: Headers
     budget: int
     params: Mapping[str, Any]
+    agent: str = ""
+    """The kind of an agent that hands over."""
 
 
 class Conversation:
@@ -82,6 +84,19 @@ class Conversation:
         self._asks = False
         """True if the model called our tools: the next request is fixed."""
         self._reply: WindowReply | None = None
+        self._used: Usage | None = None
+        """Of the latest reply that this window itself observed."""
+        self._tools: Sequence[Any] = ()
+        """Those of the latest request."""
+
+    def _check_use(self) -> None:
+        """Raises `BadInput` if this window may not be used any more."""
+
+    def _continue_from(self, other: Conversation) -> None:
+        """Takes over another window's conversation as it stands."""
+        self._dialect = other._dialect
+        self._messages = list(other._messages)
+        self._observed, self._reply, self._tools = other._observed, other._reply, other._tools
 
     @property
     def dialect(self) -> DialectName:
@@ -135,6 +150,7 @@ class Conversation:
             self._append(raw)
 
     def _append(self, raw: bytes) -> None:
+        self._check_use()
         if self._asks:
             raise BadInput(
                 "the model waits for what it asked for: send what request() gives and "
@@ -147,7 +163,9 @@ class Conversation:
 
     async def _request(self, tools: Sequence[Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """The request to send now. Runs on the engine's loop, like the methods below."""
+        self._check_use()
         setting = self._setting
+        self._tools = tools or self._tools
         params = {**setting.params, **params}
         if self._asks and self._outgoing is not None:
             return arguments(self._outgoing, params)
@@ -179,6 +197,7 @@ class Conversation:
         return arguments(self._outgoing, params)
 
     async def _observe(self, given: Any) -> bool:
+        self._check_use()
         if self._outgoing is None:
             raise BadInput("observe() takes the reply to what request() gave: call request() first")
         raw = reply_bytes(given, DIALECTS[self.dialect])
@@ -191,6 +210,7 @@ class Conversation:
         self._messages += [message.raw for message in reply.messages]
         self._observed = tuple(message.essence for message in reply.messages)
         self._reply = _to_window_reply(reply, seen)
+        self._used = reply.usage
         return False
 
     async def _finish_turn(self, driver: WalkDriver, raw: bytes) -> bytes | None:
