@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hotset.nouns.page import Kind
 
-_ROOMY = 128_000
+ROOMY = 128_000
 """Tokens of a window for which limits are meant as they are written. What is a page in it is a
 chapter in a small one."""
 
@@ -491,7 +491,7 @@ class Knobs(Struct, frozen=True):
 
     @property
     def _scarcity(self) -> float:
-        return max(_LEAST_SHARE, min(1.0, self.window / _ROOMY))
+        return max(_LEAST_SHARE, min(1.0, self.window / ROOMY))
 
 
 DEFAULT_PROFILE = "default"

@@ -7,6 +7,7 @@ left, so it is kept, mended and found like any other stub.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
@@ -19,6 +20,7 @@ from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import Role
 from hotset.nouns.window import Cause, Form, Line, Shown
+from hotset.window.birth import shorten_results
 from hotset.window.evict import StepNames, may_leave, pays, shown_anew
 from hotset.window.leave import (
     Departure,
@@ -46,6 +48,8 @@ _MORE = 1.25
 _STATE_SHARE = 0.3
 """Of what a successor begins with, for the state."""
 
+_EXCERPT = 0.75  # of its room; beside it stand names, and how it is brought back
+_LEAST_RESULT = 300  # characters of one that stays; less says nothing
 _LEAST_STATE, _MOST_STATE = 1200, 24_000  # characters
 _CHARS_PER_TOKEN = 4
 _REFERENCE = 110  # tokens of one, about
@@ -97,7 +101,8 @@ def hand_off(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Depa
     state = moment.asked or state_of(weighed, reason, knobs, moment)
     text = _state_text(state, min(_MOST_STATE, max(_LEAST_STATE, chars)))
     free = room - moment.count(text.encode())
-    leaving = _leaving(weighed.after(departure.rows), may, free, knobs, moment)
+    leaving, shortened = _leaving(weighed.after(departure.rows), may, free, knobs, moment)
+    departure.rows += [dataclasses.replace(row, cause=Cause.HANDOFF) for row in shortened]
     runs = list(runs_of(leaving))
     last = next((run for run in reversed(runs) if not run[0].sticky), None)
     if last is None:  # no message of them may leave
@@ -223,9 +228,9 @@ def _leaving(
     room: float,
     knobs: Knobs,
     moment: Moment,
-) -> list[Step]:
+) -> tuple[list[Step], list[Shown]]:
     """The steps that leave, in conversation order: all but the latest, and but the hottest that fit
-    beside them."""
+    beside them; and rows that shorten results of these where they would not fit whole."""
     pinned = [step for step in may if moment.pinned.intersection(_chains(weighed, step))]
     free = room - (weighed.total - sum(map(weighed.of, may)))
     kept = list(pinned)
@@ -240,14 +245,31 @@ def _leaving(
     older = [step for step in may if step not in kept]
     heat = _heats(weighed, older)
     hottest = sorted(older, key=lambda step: -heat[step.number])
-    hot = 0
-    for step in hottest:
-        cost = weighed.of(step) + _REFERENCE
-        if hot < min(knobs.handoff.hot, len(older) - 1) and heat[step.number] and cost <= free:
+    rows: list[Shown] = []
+    most = min(knobs.handoff.hot, len(older) - 1)
+    for step in [step for step in hottest[:most] if heat[step.number]]:
+        shorter = _shorten_step(weighed, step, free - _REFERENCE, knobs, moment)
+        cost = weighed.after(shorter).of(step) + _REFERENCE
+        if cost <= free:
             kept.append(step)
+            rows += shorter
             free -= cost
-            hot += 1
-    return [step for step in may if step not in kept]
+    return [step for step in may if step not in kept], rows
+
+
+def _shorten_step(
+    weighed: WeighedConversation, step: Step, room: float, knobs: Knobs, moment: Moment
+) -> list[Shown]:
+    """Rows with which a step takes so many tokens, if shorter results are enough for that."""
+    if weighed.of(step) <= room:
+        return []
+    spots = list(weighed.stubbable(step))
+    around = weighed.of(step) - sum(tokens for _, tokens in spots)
+    chars = round(_EXCERPT * _CHARS_PER_TOKEN * (room - around) / max(1, len(spots)))
+    if chars < _LEAST_RESULT:
+        return []
+    chains = {spot.chain for spot, _ in spots}
+    return shorten_results(weighed, chains, chars, knobs, moment)
 
 
 def _fit(
