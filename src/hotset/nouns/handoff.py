@@ -28,7 +28,7 @@ class HandoffReason(StrEnum):
     FULL = "full"
     """The window passed the share at which its agent hands over."""
     PAYS = "pays"
-    """The price model says that a fresh window costs less."""
+    """The provider's cache was lost, and the price model says that a fresh window costs less."""
     ASKED = "asked"
     """The program handed over."""
 

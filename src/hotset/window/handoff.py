@@ -161,7 +161,8 @@ def handoff_reason(
     if weighed.total > _room(chosen.at, knobs, moment):
         return HandoffReason.FULL
     is_early = knobs.early and weighed.total > _room(min(chosen.early, chosen.at), knobs, moment)
-    if is_early and pays(weighed, leave, knobs.regret, knobs, moment):
+    # While the provider's cache holds it, what is there may grow up to its share.
+    if is_early and weighed.lost and pays(weighed, leave, knobs.regret, knobs, moment):
         return HandoffReason.PAYS
     return None
 
