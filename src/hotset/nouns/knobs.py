@@ -310,8 +310,8 @@ class HandoffKnobs(Struct, frozen=True):
     """The share of the window at which an agent hands over to a successor; 0 never: its oldest
     steps leave instead."""
     early: WindowShare = 0.5
-    """The share from which on it hands over where the provider's cache is lost anyway and the price model
-    says that it pays."""
+    """The share from which on it hands over where the provider's cache is lost anyway and the price
+    model says that it pays."""
     start: WindowShare = 0.2
     """What the successor's first request takes, the fixed part and the user's words included; a
     quarter more at most, unless these alone are longer."""

@@ -120,10 +120,9 @@ def is_due(tokens: int, knobs: Knobs) -> bool:
     return bool(knobs.handoff.at) and tokens >= knobs.handoff.at * knobs.window
 
 
-def due_events(before: int, after: Usage, knobs: Knobs, now: float) -> list[Event]:
+def due_events(before: int, filled: int, knobs: Knobs, now: float) -> list[Event]:
     """The event that a reply brought the window to the share at which its agent hands over;
     `before` are the tokens of the prompt before it."""
-    filled = after.prompt + after.output
     if not is_due(filled, knobs) or is_due(before, knobs):
         return []
     detail: dict[str, str | int | float] = {"tokens": filled, "window": knobs.window}

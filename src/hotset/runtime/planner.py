@@ -44,7 +44,7 @@ from hotset.runtime.cache_marks import (
     has_marks,
 )
 from hotset.runtime.decision import SessionKnobs, candidates_note
-from hotset.runtime.handoffs import read_brief
+from hotset.runtime.handoffs import is_due, read_brief
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
@@ -275,8 +275,11 @@ class Planner:
         *,
         summaries: Summaries = _no_summaries,
         sources: Sequence[Source] = (),
+        program_decides: bool = False,
     ) -> None:
+        """With `program_decides`, windows are handed over when their program says so."""
         self._config = config
+        self._program_decides = program_decides
         self.sources = tuple(sources)
         self.deferrals = Deferrals(config)
         self._offers = OfferRound(self.sources)
@@ -425,6 +428,7 @@ class Planner:
             hidden_texts=partial(_hidden_texts, facts),
             brief=partial(read_brief, scene, facts.hidden, facts.dialect, turn_of),
             asked=self._handed_over(facts.links),
+            program_decides=self._program_decides,
             check=check,
         )
 
@@ -448,6 +452,26 @@ class Planner:
         if done.exception() is None:
             planned = done.result()
             self._late.put(planned.links[-1].chain, planned.plan)
+
+    def is_handoff_due(
+        self,
+        request: Request,
+        dialect: Dialect,
+        store: Store,
+        now: float,
+        upstream: str,
+        *,
+        agent: str,
+        used: int,
+    ) -> bool:
+        """True if this conversation is to be handed over; `used` are the tokens of its context as
+        the provider counted them."""
+        facts = self._open(request, dialect, store, now, upstream, off=False, agent=agent)
+        lines = self._weigher.lines(facts.links, request.model, facts.hidden)
+        total = weigh_lines(lines, by_message(facts.table.shown.values())).total
+        own = sum(map(weigh, offered_specs(facts.knobs.offers)))
+        counted = round(facts.ratio * (facts.own + own + total))
+        return is_due(max(counted, used), facts.knobs)
 
     def hand_over(
         self,
@@ -779,10 +803,6 @@ class Planner:
             opens=facts.opens and is_cached,
         )
         return replace(marks, lasting=lasting)
-
-    def knobs_of(self, request: Request, upstream: str, agent: str) -> Knobs:
-        """The knobs of a request whose model has our tools."""
-        return self._knobs(request, self._price(request.model, upstream), agent, askable=True)
 
     def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)

@@ -291,7 +291,8 @@ def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, 
     machine.background.spawn(counting, KEEPING)
     latest = planned.facts.table.sent
     before = round(latest.tokens * planned.facts.ratio) if latest is not None else 0
-    due = due_events(before, rounds[-1], planned.knobs, sent.opened.time)
+    filled = max(rounds[-1].prompt, bill.sent.prompt) + rounds[-1].output
+    due = due_events(before, filled, planned.knobs, sent.opened.time)
     notes = _with_turn([*([learned] if learned is not None else ()), *due], sent.opened.id)
     return (*notes, Billed(sent.opened.id, bill))
 

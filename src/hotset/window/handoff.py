@@ -158,9 +158,11 @@ def handoff_reason(
     leave = [step for step in may if may_leave(weighed, step, knobs, moment)]
     if sum(map(weighed.of, leave)) < _LEAST_SHARE * knobs.window / moment.scale:
         return None
-    if weighed.total > _room(chosen.at, knobs, moment):
+    at = max(chosen.at, knobs.high) if moment.program_decides else chosen.at
+    if weighed.total > _room(at, knobs, moment):
         return HandoffReason.FULL
-    is_early = knobs.early and weighed.total > _room(min(chosen.early, chosen.at), knobs, moment)
+    is_early = knobs.early and not moment.program_decides
+    is_early = is_early and weighed.total > _room(min(chosen.early, chosen.at), knobs, moment)
     # While the provider's cache holds it, what is there may grow up to its share.
     if is_early and weighed.lost and pays(weighed, leave, knobs.regret, knobs, moment):
         return HandoffReason.PAYS

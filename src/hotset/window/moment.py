@@ -56,6 +56,8 @@ class Moment:
     """What a state for a successor needs beside the conversation; called if there is one."""
     asked: AnyState | None = None
     """The state with which the program hands this window over; None if it does not."""
+    program_decides: bool = False
+    """A program is told when to hand over: by itself the window is only if it would overflow."""
 
     check: Callable[[], None] = no_bound
     """Called in every loop over messages; raises when the plan takes too long."""

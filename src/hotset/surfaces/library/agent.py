@@ -10,7 +10,6 @@ from hotset.errors import BadInput, HotsetError
 from hotset.nouns.handoff import AnyState
 from hotset.nouns.message import Request
 from hotset.runtime.clients import metadata, session_key
-from hotset.runtime.handoffs import is_due
 from hotset.runtime.planner import Planner
 from hotset.runtime.wire import DIALECTS
 from hotset.surfaces.library.engine import Engine
@@ -34,12 +33,19 @@ class AgentConversation(Conversation):
     @property
     def handoff_due(self) -> bool:
         """True if the latest reply brought the window to the share at which this kind hands over.
-        If the program does not, the next request does, in this same window."""
-        if self._used is None:
+        If the program does not, a request that would overflow does, in this same window."""
+        store = self._engine.machine.keeper.store
+        if self._used is None or store is None:
             return False
-        filled = self._used.prompt + self._used.output
-        knobs = self._planner.knobs_of(self._request_of(self._asked), self._upstream, self.kind)
-        return is_due(filled, knobs)
+        return self._planner.is_handoff_due(
+            self._request_of(self._whole()),
+            DIALECTS[self.dialect],
+            store,
+            time.time(),
+            self._upstream,
+            agent=self.kind,
+            used=self._used.prompt + self._used.output,
+        )
 
     def _check_use(self) -> None:
         if self._successor is not None:
@@ -69,24 +75,15 @@ class AgentConversation(Conversation):
 
     async def _make_state(self, note: str) -> AnyState | None:
         """The state; None while there is no store, or it cannot be read: the handoff goes on."""
-        machine, setting = self._engine.machine, self._setting
-        if machine.keeper.store is None:
+        setting, store = self._setting, self._engine.machine.keeper.store
+        if store is None:
             return None
-        dialect = DIALECTS[self.dialect]
-        body = compose(
-            dialect,
-            self._messages,
-            model=setting.model,
-            system=setting.system,
-            tools=self._tools,
-            params=setting.params,
-        )
         try:
             return await asyncio.to_thread(
                 self._planner.hand_over,
-                self._request_of(body),
-                dialect,
-                machine.keeper.store,
+                self._request_of(self._whole()),
+                DIALECTS[self.dialect],
+                store,
                 time.time(),
                 self._upstream,
                 agent=self.kind,
@@ -98,12 +95,24 @@ class AgentConversation(Conversation):
             self._engine.warn_once(f"a handoff has no state: {type(error).__name__}")
             return None
 
+    def _whole(self) -> bytes:
+        """A request with the whole conversation."""
+        setting = self._setting
+        return compose(
+            DIALECTS[self.dialect],
+            self._messages,
+            model=setting.model,
+            system=setting.system,
+            tools=self._tools,
+            params=setting.params,
+        )
+
     def _request_of(self, body: bytes) -> Request:
         return self._reader.parse(body)
 
     @property
     def _planner(self) -> Planner:
-        return self._engine.planner(self._setting.budget)
+        return self._engine.planner(self._setting.budget, program_decides=True)
 
     @property
     def _upstream(self) -> str:

@@ -174,7 +174,8 @@ class _BaseMemory(Generic[_Window, _Agent]):
         have in tokens, where that is less than the model's window. `params` go into every request.
         Raises `BadInput`, and `MemoryClosed`.
         """
-        setting = self._setting(model, agent, session, metadata, budget, system, dialect, params)
+        tokens = budget_of(budget, "of memory.window()")
+        setting = self._setting(model, agent, session, metadata, tokens, system, dialect, params)
         return self._window(self._engine, setting)
 
     def agent(
@@ -201,7 +202,8 @@ class _BaseMemory(Generic[_Window, _Agent]):
         if kind not in kinds or not id:
             raise BadInput(f"agent() takes an id, and one of these kinds: {', '.join(kinds)}")
         session = f"{kind}/{id}"
-        setting = self._setting(model, kind, session, metadata, budget, system, dialect, params)
+        tokens = budget_of(budget, "of memory.agent()")
+        setting = self._setting(model, kind, session, metadata, tokens, system, dialect, params)
         return self._agent(self._engine, replace(setting, agent=kind))
 
     def _setting(  # noqa: PLR0917 - the arguments of a window
@@ -218,8 +220,7 @@ class _BaseMemory(Generic[_Window, _Agent]):
         self._engine.require_machine()
         spoken = dialect_named(dialect) if dialect else None
         headers = (*_name_headers(agent, session, metadata), (b"user-agent", b"hotset-window"))
-        tokens = budget_of(budget, "of a window")
-        return Setting(model, system, spoken, headers, tokens, params)
+        return Setting(model, system, spoken, headers, budget, params)
 
     def wrap(
         self,

@@ -12,6 +12,7 @@ from hotset.errors import BadInput
 from hotset.nouns.call import ClientCall, Headers
 from hotset.nouns.message import Answer, DialectName, Part, Reply, Usage
 from hotset.nouns.page import Digest, Kind
+from hotset.runtime.planner import Planner
 from hotset.runtime.wire import DIALECTS, Dialect, is_call
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.sdk_messages import (
@@ -188,7 +189,7 @@ class Conversation:
         call = ClientCall(
             "POST", f"/v1{spoken.path}", setting.headers, body, spoken.provider, self._dialect
         )
-        driver = WalkDriver(call, self._engine, self._engine.planner(setting.budget))
+        driver = WalkDriver(call, self._engine, self._planner)
         first = (await driver.begin())[0]
         self._driver, self._outgoing = (
             (driver, _body(first)) if isinstance(first, Send) else (None, body)
@@ -236,6 +237,10 @@ class Conversation:
                         break
             else:
                 orders = await driver.next_orders()
+
+    @property
+    def _planner(self) -> Planner:
+        return self._engine.planner(self._setting.budget)
 
     @property
     def _reader(self) -> Dialect:
