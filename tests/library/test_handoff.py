@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import structs
 
 import hotset
 from hotset.errors import BadInput
-from hotset.nouns.handoff import HANDOFF_DUE, EngineerState
+from hotset.nouns.handoff import HANDOFF_DUE, STATES, EngineerState, HandoffState
 from hotset.runtime.handoffs import handoffs_in
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say
@@ -208,3 +211,33 @@ def test_an_awaiting_agent_is_handed_over_the_same_way(upstream, tmp_path):
         "the fixture is slow",
     )
     assert second.reply.text == "Two."
+
+
+def test_the_code_on_the_page_runs(tmp_path, monkeypatch, upstream, capsys):
+    up = upstream()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOTSET_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("OPENAI_BASE_URL", up.openai_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    page = Path(__file__).parents[2] / "docs" / "handoff.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    exec(compile(block, str(page), "exec"), {})
+    assert "Build the rate limiter." in capsys.readouterr().out
+
+
+def test_the_page_names_every_field_of_every_state():
+    page = (Path(__file__).parents[2] / "docs" / "handoff.md").read_text()
+    common = {field.name for field in structs.fields(HandoffState)}
+    unsaid = common | {
+        "session_id",
+        "user_id",
+        "original_prompt",
+        "blockers_noted",
+        "pending_noted",
+    }
+    for kind, state in STATES.items():
+        (row,) = re.findall(rf"^\| `{kind}` \| (.*) \|$", page, re.MULTILINE)
+        told = set(row.split(", "))
+        fields = {field.name for field in structs.fields(state)}
+        assert told <= fields
+        assert fields - told - unsaid == set()
