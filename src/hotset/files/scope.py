@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import queue
+import resource
 import threading
 import time
 from collections import Counter, deque
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _CLOSE_SECONDS = 5.0
-_CHECK_SECONDS = 0.01
+_CHECK_SECONDS = 0.001
 
 ScopedQueue = queue.Queue
 """The type of `Scope.queue`, for annotations."""
@@ -71,7 +72,7 @@ class Scope:
         self.name = name
         self.closed = False
         self._parent = parent
-        self._budget = budget
+        self.budget = budget
         self._counts: Counter[str] = Counter()
         self._blocked = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -238,7 +239,7 @@ class Scope:
         for thread in self._every_thread():
             if thread is not threading.current_thread() and thread.is_alive():
                 thread.join(max(0.0, until - time.monotonic()))
-        while self._has_tasks() and time.monotonic() < until:
+        while any(self._every_task()) and time.monotonic() < until:
             time.sleep(_CHECK_SECONDS)
         return self.left_over()
 
@@ -248,6 +249,8 @@ class Scope:
 
         until = time.monotonic() + seconds
         self._stop()
+        if tasks := set(self._every_task()):
+            await asyncio.wait(tasks, timeout=seconds)
         while self._is_alive() and time.monotonic() < until:  # noqa: ASYNC110 - a thread sets no event
             await asyncio.sleep(_CHECK_SECONDS)
         return self.left_over()
@@ -269,11 +272,12 @@ class Scope:
             held.release()
 
     def _is_alive(self) -> bool:
-        return self._has_tasks() or any(each.is_alive() for each in self._every_thread())
+        return any(self._every_task()) or any(each.is_alive() for each in self._every_thread())
 
-    def _has_tasks(self) -> bool:
-        alive = any(not task.get_loop().is_closed() for task in list(self._tasks))
-        return alive or any(child._has_tasks() for child in self._below())
+    def _every_task(self) -> Iterator[asyncio.Task[Any]]:
+        yield from (task for task in list(self._tasks) if not task.get_loop().is_closed())
+        for child in self._below():
+            yield from child._every_task()
 
     def _every_thread(self) -> Iterator[threading.Thread]:
         yield from list(self._threads)
@@ -325,7 +329,7 @@ class Scope:
 
     def _has_room(self, kind: str, many: int) -> bool:
         return all(
-            each._counts[kind] + many <= max(many, getattr(each._budget, kind))
+            each._counts[kind] + many <= max(many, getattr(each.budget, kind))
             for each in self._chain
         )
 
@@ -423,5 +427,11 @@ def _numbers(count: ScopeCount) -> tuple[int, ...]:
 # A thread of the parent may have held it, and is not there any more.
 os.register_at_fork(after_in_child=_changed.__init__)  # type: ignore[misc]
 
-PROCESS = Scope("process", None, Budget(threads=512, tasks=inf, files=4096))
+_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+PROCESS = Scope(
+    "process",
+    None,
+    # A quarter of the files that the system allows is left for connections.
+    Budget(threads=512, tasks=inf, files=inf if _FILES < 0 else max(64, _FILES * 3 // 4)),
+)
 """The root of all scopes."""
