@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -22,15 +23,15 @@ _CLASSES = frozenset(
         *("Queue", "SimpleQueue", "LifoQueue", "PriorityQueue"),
     }
 )
-_LARGEST = (
-    256  # entries of a function's own cache: a larger one is a `memo`, which pressure empties
-)
+_RAW = re.compile("|".join(_CALLS | _CLASSES))
+_LARGEST = 256
+"""Entries of a function's own cache: a larger one is a `memo`, which pressure empties."""
 
 
 def raw_calls(text: str) -> Iterator[tuple[int, str]]:
     """Calls that start something outside of a scope, by line: also `loop.create_task`, which no
     import shows."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(text)) if _RAW.search(text) else ():
         if isinstance(node, ast.Call):
             called = node.func
             name = (
@@ -46,8 +47,7 @@ def raw_calls(text: str) -> Iterator[tuple[int, str]]:
 
 def unlisted_caches(text: str) -> Iterator[tuple[int, str]]:
     """Functions that remember more results than a few, and not as one of the caches."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(text)) if "cache" in text else ():
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lru_cache":
             given = [*node.args, *(each.value for each in node.keywords)]
             size = ast.unparse(given[0]) if given else "128"

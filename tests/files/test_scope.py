@@ -176,48 +176,48 @@ def standing():
     return threading.active_count(), len([*Path("/proc/self/fd").iterdir()])
 
 
+async def fail():
+    await asyncio.sleep(0)
+    raise ZeroDivisionError
+
+
+async def one_round(number, chance):
+    """Starts some of each kind, lets them run, cancels some, and closes. What was left over."""
+    scope = PROCESS.child(f"round {number}", Budget(threads=8, tasks=3, files=6))
+    inner, gate = scope.child("inner"), threading.Event()
+    for file in os.pipe():
+        scope.file("pipe", lambda file=file: os.close(file))
+    queue = inner.queue(8)
+    for item in range(chance.randrange(8)):
+        queue.put(item)
+    tasks = [inner.task(fail() if chance.random() < 0.3 else asyncio.sleep(60)) for _ in range(5)]
+    for _ in range(chance.randrange(3)):
+        inner.thread(gate.wait, "waits", 60)
+    if chance.random() < 0.3:
+        scope.timer(60, gate.set)
+    if chance.random() < 0.3:
+        inner.executor(1, "pool").submit(int)
+    for _ in range(chance.randrange(4)):
+        await asyncio.sleep(0)
+    if chance.random() < 0.5:
+        chance.choice(tasks).cancel()
+    gate.set()
+    left = await scope.aclose(60)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return left
+
+
 @pytest.mark.row("V14")
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts files as Linux does")
 def test_a_thousand_starts_stops_cancels_and_failures_leave_nothing():
     chance = random.Random(14)
     before, counted = standing(), count_of(PROCESS)
 
-    async def fail():
-        await asyncio.sleep(0)
-        raise ZeroDivisionError
-
-    async def one(number):
-        scope = PROCESS.child(f"round {number}", Budget(threads=8, tasks=3, files=6))
-        inner, gate = scope.child("inner"), threading.Event()
-        reading, writing = os.pipe()
-        for file in (reading, writing):
-            scope.file("pipe", lambda file=file: os.close(file))
-        queue = inner.queue(8)
-        for item in range(chance.randrange(8)):
-            queue.put(item)
-        tasks = [
-            inner.task(fail() if chance.random() < 0.3 else asyncio.sleep(60)) for _ in range(5)
-        ]
-        for _ in range(chance.randrange(3)):
-            inner.thread(gate.wait, "waits", 60)
-        if chance.random() < 0.3:
-            scope.timer(60, gate.set)
-        if chance.random() < 0.3:
-            inner.executor(1, "pool").submit(int)
-        for _ in range(chance.randrange(4)):
-            await asyncio.sleep(0)
-        if chance.random() < 0.5:
-            chance.choice(tasks).cancel()
-        gate.set()
-        left = await scope.aclose(60)
-        await asyncio.gather(*tasks, return_exceptions=True)
-        return left
-
-    async def all_rounds():
-        left = [await one(number) for number in range(1000)]
+    async def every_round():
+        left = [await one_round(number, chance) for number in range(1000)]
         return left, asyncio.all_tasks() - {asyncio.current_task()}
 
-    left, tasks = asyncio.run(all_rounds())
+    left, tasks = asyncio.run(every_round())
     assert [each for each in left if each] == []
     assert tasks == set()
     wait_until(lambda: standing() == before)

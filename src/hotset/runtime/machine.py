@@ -294,6 +294,7 @@ class Machine:
         await self.background.drain(seconds)
         await self.wire.close()
         self.bounded.close()
+        self.planner.close()
         self.pressure.close()
         self.keeper.close()
         if left := await self.scope.aclose(_LEFT_SECONDS):

@@ -222,6 +222,11 @@ def _print_proxy(proxy: dict[str, Any], address: Address) -> None:
         emit(f"window   {describe_window(proxy['window'])}")
     for name, url in proxy["upstreams"].items():
         emit(f"to       {name}: {url}")
+    _print_resting(proxy)
+
+
+def _print_resting(proxy: Mapping[str, Any]) -> None:
+    """What is left alone for a while because it failed."""
     for name, why in proxy.get("resting", {}).items():
         text = f"trouble  the tools of {name} rest after several failures: {plain(why)}"
         emit(click.style(text, fg="yellow"))
