@@ -20,6 +20,7 @@ from hotset.files.memory_use import release_freed
 from hotset.files.scope import PROCESS, Budget, Scope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
+from hotset.nouns.pressure import PressureLevel
 from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Shown
@@ -38,7 +39,7 @@ from hotset.runtime.metrics import (
     raised_lately,
 )
 from hotset.runtime.planner import Planner
-from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureMonitor
+from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
@@ -55,6 +56,7 @@ _log = logging.getLogger("hotset")
 
 _DRAIN_SECONDS = 5.0
 _LEFT_SECONDS = 1.0
+_REST_SECONDS = 3.0  # without a request: then none waits for a cache
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -311,10 +313,16 @@ class Machine:
         while True:
             await asyncio.sleep(self.config.pressure.seconds)
             # Not here: dropping half of all caches takes a while.
-            for change in await asyncio.to_thread(self.pressure.look):
+            rests = self.clock() - self.tally.last > _REST_SECONDS
+            for change in await asyncio.to_thread(self._look_at_memory, rests=rests):
                 event = Event(PRESSURE, self.clock(), detail=change.detail)
                 self.background.spawn(self._keep_event(event, None), "keep an event")
-                self.background.spawn(asyncio.to_thread(release_freed), "give memory back")
+
+    def _look_at_memory(self, *, rests: bool) -> list[PressureChange]:
+        changes = self.pressure.look(rests=rests)
+        if changes or (rests and self.pressure.level is not PressureLevel.NORMAL):
+            release_freed()
+        return changes
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
         if placed is not None:
