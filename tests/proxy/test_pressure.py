@@ -106,6 +106,7 @@ def test_the_status_names_every_cache_scope_and_breaker(tmp_path):
     assert ("store", "closed") in {(each["name"], each["state"]) for each in status["breakers"]}
 
 
+@pytest.mark.slow  # a thread without work ends after ten seconds
 def test_a_proxy_leaves_no_thread_task_or_file_behind(tmp_path):
     def held():
         return [each for each in PROCESS.left_over() if "hotset-soon" not in each]

@@ -32,7 +32,7 @@ _CLOSE_SECONDS = 5.0
 _CHECK_SECONDS = 0.001
 
 ScopedQueue = queue.Queue
-"""The type of `Scope.queue`, for annotations."""
+"""The type of `ResourceScope.queue`, for annotations."""
 
 THREADS, TASKS, FILES = "threads", "tasks", "files"
 
@@ -62,13 +62,13 @@ class ScopeCount:
     """Tasks, threads and files that wait because a budget is used up."""
 
 
-class Scope:
+class ResourceScope:
     """A place for threads, tasks, queues and files. Safe to use from several threads.
 
     A scope lives as long as its owner or anything in it.
     """
 
-    def __init__(self, name: str, parent: Scope | None, budget: Budget) -> None:
+    def __init__(self, name: str, parent: ResourceScope | None, budget: Budget) -> None:
         self.name = name
         self.closed = False
         self._parent = parent
@@ -80,15 +80,15 @@ class Scope:
         self._executors: set[ThreadPoolExecutor] = set()
         self._files: dict[int, ScopedFile] = {}
         self._queues: WeakSet[Any] = WeakSet()
-        self._children: WeakSet[Scope] = WeakSet()
+        self._children: WeakSet[ResourceScope] = WeakSet()
         chain = [self]
         while chain[-1]._parent is not None:
             chain.append(chain[-1]._parent)
         self._chain = tuple(chain)
         """This scope and those above it, up to the root."""
 
-    def child(self, name: str, budget: Budget | None = None) -> Scope:
-        made = Scope(name, self, budget or Budget())
+    def child(self, name: str, budget: Budget | None = None) -> ResourceScope:
+        made = ResourceScope(name, self, budget or Budget())
         with _changed:
             self._children.add(made)
         return made
@@ -284,7 +284,7 @@ class Scope:
         for child in self._below():
             yield from child._every_thread()
 
-    def _below(self) -> list[Scope]:
+    def _below(self) -> list[ResourceScope]:
         with _changed:
             return list(self._children)
 
@@ -342,7 +342,7 @@ class Scope:
 class ScopedFile:
     """A file, or several, that belong to a scope as long as they are open."""
 
-    scope: Scope
+    scope: ResourceScope
     name: str
     close: Callable[[], object]
     count: int
@@ -362,7 +362,7 @@ class ScopedThread(threading.Thread):
 
     def __init__(
         self,
-        scope: Scope,
+        scope: ResourceScope,
         work: Callable[..., object],
         name: str,
         given: tuple[Any, ...],
@@ -396,7 +396,7 @@ class ScopedThread(threading.Thread):
 class ScopedTimer(ScopedThread):
     """A thread that waits, and then acts, unless it is cancelled."""
 
-    def __init__(self, scope: Scope, seconds: float, act: Callable[[], object]) -> None:
+    def __init__(self, scope: ResourceScope, seconds: float, act: Callable[[], object]) -> None:
         super().__init__(scope, self._wait, "hotset-timer", (seconds, act), daemon=True)
         self._cancelled = threading.Event()
 
@@ -428,7 +428,7 @@ def _numbers(count: ScopeCount) -> tuple[int, ...]:
 os.register_at_fork(after_in_child=_changed.__init__)  # type: ignore[misc]
 
 _FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-PROCESS = Scope(
+PROCESS = ResourceScope(
     "process",
     None,
     # A quarter of the files that the system allows is left for connections.

@@ -17,7 +17,7 @@ from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import StoreFailed
 from hotset.files.memory_use import release_freed
-from hotset.files.scope import PROCESS, Budget, Scope
+from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.pressure import PressureLevel
@@ -111,7 +111,7 @@ class Machine:
     """Where there is one, its tools are offered beside the client's."""
     memory_reader: MemoryReader | None = None
     """What says how much memory is used; None is the system."""
-    scope: Scope = field(init=False)
+    scope: ResourceScope = field(init=False)
     """What runs for it; it ends with it."""
     background: Background = field(init=False)
     pressure: PressureMonitor = field(init=False)
