@@ -13,7 +13,7 @@ from queue import Empty
 from threading import Lock, current_thread
 from typing import Any, TypeVar
 
-from hotset.files.scope import PROCESS, Scope, ScopedQueue, ScopedThread
+from hotset.files.scope import PROCESS, ResourceScope, ScopedQueue, ScopedThread
 
 _T = TypeVar("_T")
 _Job = tuple[Future[Any], Callable[[], Any]]
@@ -28,7 +28,7 @@ class DeadlinePool:
     Work that hangs keeps its thread, but neither `close` nor the end of the process waits for it.
     """
 
-    def __init__(self, threads: int, name: str, scope: Scope = PROCESS) -> None:
+    def __init__(self, threads: int, name: str, scope: ResourceScope = PROCESS) -> None:
         self._most = threads
         self._name = name
         self._scope = scope.child(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import queue
+import resource
 import threading
 import time
 from collections import Counter, deque
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _CLOSE_SECONDS = 5.0
-_CHECK_SECONDS = 0.01
+_CHECK_SECONDS = 0.001
 
 ScopedQueue = queue.Queue
-"""The type of `Scope.queue`, for annotations."""
+"""The type of `ResourceScope.queue`, for annotations."""
 
 THREADS, TASKS, FILES = "threads", "tasks", "files"
 
@@ -61,17 +62,17 @@ class ScopeCount:
     """Tasks, threads and files that wait because a budget is used up."""
 
 
-class Scope:
+class ResourceScope:
     """A place for threads, tasks, queues and files. Safe to use from several threads.
 
     A scope lives as long as its owner or anything in it.
     """
 
-    def __init__(self, name: str, parent: Scope | None, budget: Budget) -> None:
+    def __init__(self, name: str, parent: ResourceScope | None, budget: Budget) -> None:
         self.name = name
         self.closed = False
         self._parent = parent
-        self._budget = budget
+        self.budget = budget
         self._counts: Counter[str] = Counter()
         self._blocked = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -79,15 +80,15 @@ class Scope:
         self._executors: set[ThreadPoolExecutor] = set()
         self._files: dict[int, ScopedFile] = {}
         self._queues: WeakSet[Any] = WeakSet()
-        self._children: WeakSet[Scope] = WeakSet()
+        self._children: WeakSet[ResourceScope] = WeakSet()
         chain = [self]
         while chain[-1]._parent is not None:
             chain.append(chain[-1]._parent)
         self._chain = tuple(chain)
         """This scope and those above it, up to the root."""
 
-    def child(self, name: str, budget: Budget | None = None) -> Scope:
-        made = Scope(name, self, budget or Budget())
+    def child(self, name: str, budget: Budget | None = None) -> ResourceScope:
+        made = ResourceScope(name, self, budget or Budget())
         with _changed:
             self._children.add(made)
         return made
@@ -238,7 +239,7 @@ class Scope:
         for thread in self._every_thread():
             if thread is not threading.current_thread() and thread.is_alive():
                 thread.join(max(0.0, until - time.monotonic()))
-        while self._has_tasks() and time.monotonic() < until:
+        while any(self._every_task()) and time.monotonic() < until:
             time.sleep(_CHECK_SECONDS)
         return self.left_over()
 
@@ -248,6 +249,8 @@ class Scope:
 
         until = time.monotonic() + seconds
         self._stop()
+        if tasks := set(self._every_task()):
+            await asyncio.wait(tasks, timeout=seconds)
         while self._is_alive() and time.monotonic() < until:  # noqa: ASYNC110 - a thread sets no event
             await asyncio.sleep(_CHECK_SECONDS)
         return self.left_over()
@@ -269,18 +272,19 @@ class Scope:
             held.release()
 
     def _is_alive(self) -> bool:
-        return self._has_tasks() or any(each.is_alive() for each in self._every_thread())
+        return any(self._every_task()) or any(each.is_alive() for each in self._every_thread())
 
-    def _has_tasks(self) -> bool:
-        alive = any(not task.get_loop().is_closed() for task in list(self._tasks))
-        return alive or any(child._has_tasks() for child in self._below())
+    def _every_task(self) -> Iterator[asyncio.Task[Any]]:
+        yield from (task for task in list(self._tasks) if not task.get_loop().is_closed())
+        for child in self._below():
+            yield from child._every_task()
 
     def _every_thread(self) -> Iterator[threading.Thread]:
         yield from list(self._threads)
         for child in self._below():
             yield from child._every_thread()
 
-    def _below(self) -> list[Scope]:
+    def _below(self) -> list[ResourceScope]:
         with _changed:
             return list(self._children)
 
@@ -325,7 +329,7 @@ class Scope:
 
     def _has_room(self, kind: str, many: int) -> bool:
         return all(
-            each._counts[kind] + many <= max(many, getattr(each._budget, kind))
+            each._counts[kind] + many <= max(many, getattr(each.budget, kind))
             for each in self._chain
         )
 
@@ -338,7 +342,7 @@ class Scope:
 class ScopedFile:
     """A file, or several, that belong to a scope as long as they are open."""
 
-    scope: Scope
+    scope: ResourceScope
     name: str
     close: Callable[[], object]
     count: int
@@ -358,7 +362,7 @@ class ScopedThread(threading.Thread):
 
     def __init__(
         self,
-        scope: Scope,
+        scope: ResourceScope,
         work: Callable[..., object],
         name: str,
         given: tuple[Any, ...],
@@ -392,7 +396,7 @@ class ScopedThread(threading.Thread):
 class ScopedTimer(ScopedThread):
     """A thread that waits, and then acts, unless it is cancelled."""
 
-    def __init__(self, scope: Scope, seconds: float, act: Callable[[], object]) -> None:
+    def __init__(self, scope: ResourceScope, seconds: float, act: Callable[[], object]) -> None:
         super().__init__(scope, self._wait, "hotset-timer", (seconds, act), daemon=True)
         self._cancelled = threading.Event()
 
@@ -423,5 +427,11 @@ def _numbers(count: ScopeCount) -> tuple[int, ...]:
 # A thread of the parent may have held it, and is not there any more.
 os.register_at_fork(after_in_child=_changed.__init__)  # type: ignore[misc]
 
-PROCESS = Scope("process", None, Budget(threads=512, tasks=inf, files=4096))
+_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+PROCESS = ResourceScope(
+    "process",
+    None,
+    # A quarter of the files that the system allows is left for connections.
+    Budget(threads=512, tasks=inf, files=inf if _FILES < 0 else max(64, _FILES * 3 // 4)),
+)
 """The root of all scopes."""

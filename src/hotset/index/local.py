@@ -285,7 +285,7 @@ class LocalIndex:
             idle = 0 if folded else idle + 1
             if idle:
                 self._read_some()
-            if idle == _IDLE_FOLDS:
+            if idle >= (_IDLE_FOLDS if self._tier is MemoryTier.FULL else 1):
                 self._fold_writer.close()
 
     def _read_some(self) -> None:

@@ -242,6 +242,10 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "Alert": lambda detail: (
         f"{detail['name']} is {detail['value']}, threshold {detail['threshold']}"
     ),
+    "Pressure": lambda detail: (
+        f"memory pressure {detail['from']} -> {detail['to']}: {int(detail['used']) >> 20:,} MB used"
+        + (f" of {int(detail['limit']) >> 20:,}" if detail["limit"] else "")
+    ),
     "Checkpoint": lambda detail: (
         f"{detail['mark']} % of the window: {int(detail['tokens']):,} of "
         f"{int(detail['window']):,} tokens"

@@ -17,7 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from hotset.files.breaker import Breaker
 from hotset.files.lru import Lru
-from hotset.files.scope import PROCESS, Scope, ScopedQueue
+from hotset.files.scope import PROCESS, ResourceScope, ScopedQueue
 
 _log = logging.getLogger("hotset")
 
@@ -30,7 +30,7 @@ class Background:
     fails."""
 
     def __init__(
-        self, failed: Callable[[str, BaseException], None], scope: Scope = PROCESS
+        self, failed: Callable[[str, BaseException], None], scope: ResourceScope = PROCESS
     ) -> None:
         self._failed = failed
         self._scope = scope.child("background")
@@ -327,7 +327,7 @@ class _Job:
 class _Worker:
     """One thread, which runs the jobs in its queue until it gets None."""
 
-    def __init__(self, report_end: Callable[[_Job, _Worker], None], scope: Scope) -> None:
+    def __init__(self, report_end: Callable[[_Job, _Worker], None], scope: ResourceScope) -> None:
         self.jobs: ScopedQueue[_Job | None] = scope.queue(2)  # a job and the end
         self._report_end = report_end
         scope.thread(self._run, "hotset-bounded")

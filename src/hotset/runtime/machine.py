@@ -19,9 +19,10 @@ from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import HotsetError, StoreFailed
 from hotset.files.memory_use import release_freed
-from hotset.files.scope import PROCESS, Budget, Scope
+from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
+from hotset.nouns.pressure import PressureLevel
 from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Shown
@@ -41,7 +42,7 @@ from hotset.runtime.metrics import (
     raised_lately,
 )
 from hotset.runtime.planner import Planner
-from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureMonitor
+from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
@@ -61,6 +62,7 @@ _LOOK_SECONDS = 2.0
 """Between two looks at what was learned, or ordered by a person."""
 _LOOKS_BETWEEN = 30  # two looks at the sessions that ended
 _LEFT_SECONDS = 1.0
+_REST_SECONDS = 3.0  # without a request: then none waits for a cache
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -115,7 +117,7 @@ class Machine:
     """Where there is one, its tools are offered beside the client's."""
     memory_reader: MemoryReader | None = None
     """What says how much memory is used; None is the system."""
-    scope: Scope = field(init=False)
+    scope: ResourceScope = field(init=False)
     """What runs for it; it ends with it."""
     background: Background = field(init=False)
     pressure: PressureMonitor = field(init=False)
@@ -312,6 +314,7 @@ class Machine:
         await self.background.drain(seconds)
         await self.wire.close()
         self.bounded.close()
+        self.planner.close()
         self.pressure.close()
         self.keeper.close()
         if left := await self.scope.aclose(_LEFT_SECONDS):
@@ -338,10 +341,16 @@ class Machine:
         while True:
             await asyncio.sleep(self.config.pressure.seconds)
             # Not here: dropping half of all caches takes a while.
-            for change in await asyncio.to_thread(self.pressure.look):
+            rests = self.clock() - self.tally.last > _REST_SECONDS
+            for change in await asyncio.to_thread(self._look_at_memory, rests=rests):
                 event = Event(PRESSURE, self.clock(), detail=change.detail)
                 self.background.spawn(self._keep_event(event, None), "keep an event")
-                self.background.spawn(asyncio.to_thread(release_freed), "give memory back")
+
+    def _look_at_memory(self, *, rests: bool) -> list[PressureChange]:
+        changes = self.pressure.look(rests=rests)
+        if changes or (rests and self.pressure.level is not PressureLevel.NORMAL):
+            release_freed()
+        return changes
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
         if placed is not None:

@@ -309,6 +309,9 @@ class Planner:
         self._turned = lru_cache(maxsize=64)(self._turn_knobs)
         self._lock = Lock()
 
+    def close(self) -> None:
+        self._offers.close()
+
     def is_quick(self, request: Request) -> bool:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
         small = len(request.raw) <= _SMALL and _is_opening(request) and not self._may_last

@@ -35,6 +35,9 @@ _STALLED = 10.0
 """Percent of time in which some process waits for memory: then it is short, whatever the counts
 say. A machine that swaps now and then has one or two."""
 
+_AT_REST = 0.5
+"""Share of every cache that goes at each look while memory is short and no request comes."""
+
 add_memo("chains", derive)  # `nouns` knows nothing of caches
 
 
@@ -143,8 +146,11 @@ class PressureMonitor:
     def response(self) -> PressureResponse:
         return RESPONSES[self._state.level]
 
-    def look(self) -> list[PressureChange]:
-        """Read memory once, and respond. The steps that were taken, in order; mostly none."""
+    def look(self, *, rests: bool = False) -> list[PressureChange]:
+        """Read memory once, and respond. The steps that were taken, in order; mostly none.
+
+        `rests` says that no request came lately: then caches that only keep the level up go too.
+        """
         now, limits = self._monotonic(), self.limits
         self._read()
         if self._trouble:
@@ -160,8 +166,14 @@ class PressureMonitor:
             if self._state.level.rank < before.rank and not self._trouble:
                 break  # one level at a time: what was dropped is not wanted back at once
         if not changes and self.level is not PressureLevel.NORMAL:
-            CACHES.respond(replace(self.response, evicted=0.0))  # what came back since goes again
+            goes = _AT_REST if rests else self._evicted_again()
+            CACHES.respond(replace(self.response, evicted=goes))
         return changes
+
+    def _evicted_again(self) -> float:
+        """While memory stays critical, half of what is left goes at every look."""
+        is_critical = level_of(self._reading, self.limits) is PressureLevel.CRITICAL
+        return self.response.evicted if is_critical else 0.0
 
     def _respond(self, before: PressureLevel) -> None:
         level, reading = self._state.level, self._reading

@@ -217,13 +217,39 @@ def _print_proxy(proxy: dict[str, Any], address: Address) -> None:
         )
     if proxy["store"] != "ok":
         emit(f"keeping  nothing at the moment: {proxy['store']}")
-    if "window" in proxy:  # a proxy of an older version has none
+    if "memory" in proxy:  # a proxy of an older version has none
+        emit(_describe_memory(proxy["memory"], proxy["caches"]))
+    if "window" in proxy:
         emit(f"window   {describe_window(proxy['window'])}")
     for name, url in proxy["upstreams"].items():
         emit(f"to       {name}: {url}")
+    _print_resting(proxy)
+
+
+def _print_resting(proxy: Mapping[str, Any]) -> None:
+    """What is left alone for a while because it failed."""
     for name, why in proxy.get("resting", {}).items():
         text = f"trouble  the tools of {name} rest after several failures: {plain(why)}"
         emit(click.style(text, fg="yellow"))
+    for each in proxy.get("breakers", ()):
+        if each["state"] != "closed" and not each["name"].startswith("tools of "):
+            since = moment(each["since"]) if each["since"] else "now"
+            text = f"trouble  {plain(each['name'])} rests since {since}: {plain(each['reason'])}"
+            emit(click.style(text, fg="yellow"))
+
+
+def _describe_memory(memory: Mapping[str, Any], caches: Sequence[Mapping[str, Any]]) -> str:
+    """`memory   normal: 143 MB; caches have 12 MB`."""
+    limit = f" of {size(memory['limit'])} ({memory['source']})" if memory["limit"] else ""
+    text = f"memory   {memory['level']}: {size(memory['used'])}{limit}"
+    text += f"; caches have {size(sum(each['bytes'] for each in caches))}"
+    if memory["trouble"]:
+        text += f"; it is not watched: {plain(memory['trouble'])}"
+    if memory["level"] == "normal":
+        return text
+    prefetch = "" if memory["prefetch"] else ", prefetch is off"
+    text += f", {100 * memory['share']:.0f} % of the usual at most{prefetch}"
+    return click.style(f"{text}; since {moment(memory['since'])}", fg="yellow")
 
 
 def _print_index(indexed: IndexGlance | None) -> None:

@@ -15,9 +15,9 @@ from urllib.parse import quote, unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope as AsgiScope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hotset.files.scope import Budget, Scope
+from hotset.files.scope import Budget, ResourceScope
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.clients import AGENT_HEADER
@@ -80,7 +80,7 @@ class Door:
         self._guard = guard
         self._dialects = dialects
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = encode_path(scope["raw_path"]), tuple(scope["headers"])
         admitted = self._guard.admit(*given)
         if isinstance(admitted, Refusal):
@@ -105,7 +105,7 @@ class Proxy:
         self._machine = machine
         self._calls = machine.scope.child("calls", Budget(tasks=_MOST_CALLS))
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         machine = self._machine
         headers: Headers = tuple(scope["headers"])
         where = route_call(
@@ -155,7 +155,9 @@ class Proxy:
             machine.tally.left += 1
 
 
-async def _end_when_left(work: Coroutine[Any, Any, None], upload: Upload, calls: Scope) -> None:
+async def _end_when_left(
+    work: Coroutine[Any, Any, None], upload: Upload, calls: ResourceScope
+) -> None:
     """Cancels the work when the client leaves, also before the first byte of a reply."""
     working = calls.task(work)
     leaving = calls.task(upload.left())
