@@ -37,7 +37,7 @@ _OUTLIER = 3.5  # standard deviations
 _CLIPPED = 3.0
 _SLACK = 0.25  # standard deviations below the curve that are let pass
 _ALARM = 12.0  # their sum above that: one in 5,000 sessions by chance, 16 sessions for a fall by 1
-_REMEMBERED = 0.05  # of the sums, after an alarm
+_REMEMBERED = 0.01  # of the sums, after an alarm
 _SURE = 4.2  # standard errors for a knob to leave its default: in 60 stores, chance came to 3.9
 _MATTERS = 2.5
 _REFINED = 1.0  # and to move on from there
@@ -45,7 +45,7 @@ _LEAST_GAIN = 0.01  # in rewards, for a knob to leave its default
 _LEAST_MORE = 0.002
 _DRIFT = 0.02  # of the way back to the default, with each session, where nothing holds it
 _STEADY = 0.2  # of the sessions of an open block: at what is settled
-_WATCHED = 0.95  # of those of one that is closed
+_WATCHED = 0.9  # of those of one that is closed
 _CHOICES = 8  # random positions, of which a drawn curve chooses one
 _PARTS = (0.25, 0.5, 0.75, 1.0)
 _SHARED = 0.2  # of all sessions, in what is believed of one context
@@ -149,7 +149,7 @@ def learn_reward(
             seen = replace(seen, below=0.0, alarms=block.alarms + 1, left=_AGAIN, contexts={})
         elif abs(residual) > _OUTLIER:
             return replace(seen, rejected=block.rejected + 1)
-    seen = replace(seen, noise=_noise(block, residual))
+    seen = replace(seen, noise=_noise(block, max(-_CLIPPED, min(_CLIPPED, residual))))
     own = str(context)
     belief = seen.contexts.get(own, Belief())
     learned = replace(
