@@ -26,7 +26,9 @@ MOST_KNOBS = 3
 """Explored together: more need more sessions than anybody has."""
 
 _MOST_BLOCKS = 2
-_OPEN = 350  # sessions in which a block is explored at first
+_OPEN = 400  # sessions in which a block is explored at most
+_ENOUGH = 0.05  # of what was gained: if no more is to be had, exploring ends earlier
+_LOOKS = 25  # sessions from one such look to the next
 _AGAIN = 150  # and when the curve stopped fitting
 _DECAY = 0.998
 _COLD = 30  # sessions before anything is rejected, forgotten or settled
@@ -257,12 +259,26 @@ def _settle(block: Block, context: str) -> Block:
     curve = fit(block.all.sums, len(block.knobs), block.noise)
     now = _moved(block, curve, block.settled, block.priors)
     block = replace(block, all=replace(block.all, settled=now))
+    if block.left and block.seen % _LOOKS == 0 and _is_explored(block, curve):
+        block = replace(block, left=0)
     belief = block.contexts[context]
     if len(block.contexts) < 2 or belief.sums.count < _CONTEXT_COLD:
         return block
     own = _moved(block, _curve(block, context), belief.settled or now, now)
     belief = replace(belief, settled=() if own == now else own)
     return replace(block, contexts={**block.contexts, context: belief})
+
+
+def _is_explored(block: Block, curve: Curve) -> bool:
+    """True if what may still be gained is little beside what was gained."""
+    now, lows, highs = _offsets(block, block.settled), *_box(block)
+    drawn = [curve.draw(f"left:{at}") for at in range(_DRAWS)]
+    most = sum(
+        height(each, highest(each, lows, highs, [now, lows, highs])) - height(each, now)
+        for each in drawn
+    )
+    gained, _ = curve.gain(now, [0.0] * len(now))
+    return most / _DRAWS < _ENOUGH * gained
 
 
 def _moved(
