@@ -236,9 +236,14 @@ class Machine:
         unused = knobs.unused if tooling.client is ClientListing.AUTO else 0
         return ToolSource(library, tooling.ghosts, self.config.patience, unused=unused)
 
-    def plan_with(self, config: Config) -> Planner:
+    def plan_with(self, config: Config, *, program_decides: bool = False) -> Planner:
         """A planner over this machine's sources: for another budget, say."""
-        return Planner(config, summaries=self.summariser.summaries_for, sources=self.sources)
+        return Planner(
+            config,
+            summaries=self.summariser.summaries_for,
+            sources=self.sources,
+            program_decides=program_decides,
+        )
 
     def over(self, wire: Wire, planner: Planner) -> Machine:
         """The same machine with another way out: for a call whose client sends it itself, and has a

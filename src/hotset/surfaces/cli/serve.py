@@ -18,7 +18,8 @@ from hotset.files.scope import PROCESS
 from hotset.files.write import write_output
 from hotset.surfaces.cli.consent import is_allowed, offer_indexing
 from hotset.surfaces.cli.exit import FAILED, FOUND
-from hotset.surfaces.cli.index import IndexFollower
+from hotset.surfaces.cli.index import index_follower
+from hotset.surfaces.cli.learning_follower import learning_follower
 from hotset.surfaces.cli.options import (
     IndexOptions,
     ProjectOptions,
@@ -115,7 +116,7 @@ def up(
         PROCESS.thread(_stop_with_stdin, "stdin", config.folder)
     from hotset.surfaces.proxy.server import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
 
-    with nullcontext() if indexing.no else IndexFollower(config):
+    with nullcontext() if indexing.no else index_follower(config), learning_follower(config):
         serve(config, ready=ready)
     chosen.say("stopped; what was under way is kept")
     return None
@@ -205,7 +206,7 @@ def mcp(chosen: ProjectOptions) -> int | None:
     config = chosen.config()
     with (
         Project(config) as project,
-        IndexFollower(config),
+        index_follower(config),
         open_toolbox(project, config) as toolbox,
     ):
         PROCESS.thread(project.warm, "hotset-warm")

@@ -46,7 +46,7 @@ class Engine:
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
-        self._planners: dict[int, Planner] = {}
+        self._planners: dict[tuple[int, bool], Planner] = {}
         self._warned: set[str] = set()
         self._thread.start()
         self.machine = self._submit(_start_machine(config, open_store)).result(_START_SECONDS)
@@ -99,15 +99,18 @@ class Engine:
         if self.is_alive:
             self._loop.call_soon_threadsafe(act)
 
-    def planner(self, budget: int) -> Planner:
-        """The planner for windows of so many tokens; 0 is what the configuration says."""
-        if not budget or budget == self.config.budget:
+    def planner(self, budget: int, *, program_decides: bool = False) -> Planner:
+        """The planner for windows of so many tokens; 0 is what the configuration says. With
+        `program_decides`, the program is told when to hand a window over."""
+        budget = budget or self.config.budget
+        if budget == self.config.budget and not program_decides:
             return self.machine.planner
         with self._closing:
-            if budget not in self._planners:
-                chosen = replace(self.config, budget=budget)
-                self._planners[budget] = self.machine.plan_with(chosen)
-            return self._planners[budget]
+            if (budget, program_decides) not in self._planners:
+                self._planners[budget, program_decides] = self.machine.plan_with(
+                    replace(self.config, budget=budget), program_decides=program_decides
+                )
+            return self._planners[budget, program_decides]
 
     def warn_once(self, trouble: str) -> None:
         """Logs a fault that did not harm the caller's request, each text once."""
