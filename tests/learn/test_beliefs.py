@@ -15,25 +15,31 @@ from hotset.nouns.knobs import Knobs
 from tests.learn.worlds import NULLS, Store, World, null_store, regrets, reward_in, world
 
 
-@pytest.mark.parametrize("rewards", NULLS)
+@pytest.mark.rest_slow
+@pytest.mark.parametrize("rewards", ["random", *sorted(NULLS.keys() - {"random"})])
 def test_rewards_that_do_not_depend_on_a_knob_move_none(rewards):
     _, farthest = null_store(rewards, seed=1, sessions=1000)
 
     assert farthest <= 0.02
 
 
+@pytest.mark.slow
 def test_a_hidden_optimum_of_three_knobs_is_found():
     shares = [regrets(seed, 700).share(350) for seed in range(5)]
 
     assert sum(share <= 0.2 for share in shares) >= 4
 
 
+@pytest.mark.slow
 def test_an_optimum_that_moved_is_found_again_within_two_hundred_sessions():
-    found = regrets(3, 700, move=400)
-    stale = world(3, moved=1).regret(world(3).optimum)
+    late, stale = 0.0, 0.0
+    for seed in range(4):
+        found = regrets(seed, 700, move=400)
+        late += sum(found.run[600:]) / 100
+        stale += world(seed, moved=1).regret(world(seed).optimum)
+        assert found.store.block.alarms >= 1
 
-    assert sum(found.run[600:]) / 100 <= 0.2 * stale
-    assert found.store.block.alarms >= 1
+    assert late <= 0.2 * stale
 
 
 def test_five_outliers_in_a_hundred_move_nothing():
