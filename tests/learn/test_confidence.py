@@ -45,6 +45,7 @@ def z_misses(draw: Draw, mean: float, looks: int) -> int:
     return found
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize(
     ("draw", "mean"),
     [

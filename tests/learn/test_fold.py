@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from functools import reduce
 
+import pytest
 from hypothesis import given, strategies as st
 
 from hotset.learn.events import (
@@ -161,6 +162,7 @@ def test_events_of_others_are_no_business_of_learning():
     assert fold(EMPTY, 7, "Evicted", "", 0.0) is EMPTY
 
 
+@pytest.mark.slow
 def test_the_state_after_ten_thousand_sessions_has_a_few_kilobytes():
     chance = random.Random(1)
     store = Store()

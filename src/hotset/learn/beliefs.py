@@ -26,7 +26,9 @@ MOST_KNOBS = 3
 """Explored together: more need more sessions than anybody has."""
 
 _MOST_BLOCKS = 2
-_OPEN = 350  # sessions in which a block is explored at first
+_OPEN = 400  # sessions in which a block is explored at most
+_ENOUGH = 0.05  # of what was gained: if no more is to be had, exploring ends earlier
+_LOOKS = 25  # sessions from one such look to the next
 _AGAIN = 150  # and when the curve stopped fitting
 _DECAY = 0.998
 _COLD = 30  # sessions before anything is rejected, forgotten or settled
@@ -37,7 +39,7 @@ _OUTLIER = 3.5  # standard deviations
 _CLIPPED = 3.0
 _SLACK = 0.25  # standard deviations below the curve that are let pass
 _ALARM = 12.0  # their sum above that: one in 5,000 sessions by chance, 16 sessions for a fall by 1
-_REMEMBERED = 0.05  # of the sums, after an alarm
+_REMEMBERED = 0.01  # of the sums, after an alarm
 _SURE = 4.2  # standard errors for a knob to leave its default: in 60 stores, chance came to 3.9
 _MATTERS = 2.5
 _REFINED = 1.0  # and to move on from there
@@ -45,7 +47,7 @@ _LEAST_GAIN = 0.01  # in rewards, for a knob to leave its default
 _LEAST_MORE = 0.002
 _DRIFT = 0.02  # of the way back to the default, with each session, where nothing holds it
 _STEADY = 0.2  # of the sessions of an open block: at what is settled
-_WATCHED = 0.95  # of those of one that is closed
+_WATCHED = 0.9  # of those of one that is closed
 _CHOICES = 8  # random positions, of which a drawn curve chooses one
 _PARTS = (0.25, 0.5, 0.75, 1.0)
 _SHARED = 0.2  # of all sessions, in what is believed of one context
@@ -149,7 +151,7 @@ def learn_reward(
             seen = replace(seen, below=0.0, alarms=block.alarms + 1, left=_AGAIN, contexts={})
         elif abs(residual) > _OUTLIER:
             return replace(seen, rejected=block.rejected + 1)
-    seen = replace(seen, noise=_noise(block, residual))
+    seen = replace(seen, noise=_noise(block, max(-_CLIPPED, min(_CLIPPED, residual))))
     own = str(context)
     belief = seen.contexts.get(own, Belief())
     learned = replace(
@@ -257,12 +259,26 @@ def _settle(block: Block, context: str) -> Block:
     curve = fit(block.all.sums, len(block.knobs), block.noise)
     now = _moved(block, curve, block.settled, block.priors)
     block = replace(block, all=replace(block.all, settled=now))
+    if block.left and block.seen % _LOOKS == 0 and _is_explored(block, curve):
+        block = replace(block, left=0)
     belief = block.contexts[context]
     if len(block.contexts) < 2 or belief.sums.count < _CONTEXT_COLD:
         return block
     own = _moved(block, _curve(block, context), belief.settled or now, now)
     belief = replace(belief, settled=() if own == now else own)
     return replace(block, contexts={**block.contexts, context: belief})
+
+
+def _is_explored(block: Block, curve: Curve) -> bool:
+    """True if what may still be gained is little beside what was gained."""
+    now, lows, highs = _offsets(block, block.settled), *_box(block)
+    drawn = [curve.draw(f"left:{at}") for at in range(_DRAWS)]
+    most = sum(
+        height(each, highest(each, lows, highs, [now, lows, highs])) - height(each, now)
+        for each in drawn
+    )
+    gained, _ = curve.gain(now, [0.0] * len(now))
+    return most / _DRAWS < _ENOUGH * gained
 
 
 def _moved(

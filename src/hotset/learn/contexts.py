@@ -24,7 +24,7 @@ _HABIT = 0.1  # of a new session on a habit
 _MANY = 2  # searches, or further prompts
 
 
-class Cluster(Struct, frozen=True, array_like=True):
+class PromptCluster(Struct, frozen=True, array_like=True):
     """Prompts that are alike."""
 
     centre: tuple[float, ...]
@@ -39,7 +39,7 @@ def small_vector(values: Sequence[float]) -> tuple[float, ...]:
     return _of_length_one(sums)
 
 
-def nearest(clusters: Sequence[Cluster], vector: Sequence[float]) -> int:
+def nearest(clusters: Sequence[PromptCluster], vector: Sequence[float]) -> int:
     """The number of a prompt's context: that of its cluster, or the next one where it would begin
     one. 0 without a vector."""
     if not vector or not clusters:
@@ -50,7 +50,9 @@ def nearest(clusters: Sequence[Cluster], vector: Sequence[float]) -> int:
     return len(clusters) if is_new else best
 
 
-def add_prompt(clusters: Sequence[Cluster], vector: Sequence[float]) -> tuple[Cluster, ...]:
+def add_prompt(
+    clusters: Sequence[PromptCluster], vector: Sequence[float]
+) -> tuple[PromptCluster, ...]:
     """The clusters with one more prompt."""
     expected = len(clusters[0].centre) if clusters else min(len(vector), DIMENSIONS)
     if len(vector) != expected or not any(vector):
@@ -58,10 +60,10 @@ def add_prompt(clusters: Sequence[Cluster], vector: Sequence[float]) -> tuple[Cl
     unit = _of_length_one(vector)
     at = nearest(clusters, unit)
     if at == len(clusters):
-        return (*clusters, Cluster(unit))
+        return (*clusters, PromptCluster(unit))
     old = clusters[at]
     centre = [(1 - _PULL) * a + _PULL * b for a, b in zip(old.centre, unit, strict=True)]
-    moved = Cluster(_of_length_one(centre), old.count + 1)
+    moved = PromptCluster(_of_length_one(centre), old.count + 1)
     return (*clusters[:at], moved, *clusters[at + 1 :])
 
 

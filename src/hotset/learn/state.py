@@ -24,7 +24,7 @@ from hotset.learn.beliefs import (
     propose_positions,
 )
 from hotset.learn.chance import uniform
-from hotset.learn.contexts import Cluster, UserProfile, add_habits, add_prompt, nearest
+from hotset.learn.contexts import PromptCluster, UserProfile, add_habits, add_prompt, nearest
 from hotset.learn.events import (
     BY_BANDIT,
     DEFAULT_ARM,
@@ -118,7 +118,7 @@ class LearnState(Struct, frozen=True):
     """Names of knobs with their values; None: what it would be without learning."""
     all_frozen: bool = False
     beliefs: Beliefs = Beliefs()
-    clusters: tuple[Cluster, ...] = ()
+    clusters: tuple[PromptCluster, ...] = ()
     """Of prompts; a session's context is the number of its cluster."""
     profile: UserProfile = UserProfile()
     skipped: dict[str, str] = {}
