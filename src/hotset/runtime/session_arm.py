@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -35,6 +36,8 @@ class SessionArm(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it changes, by the names of knobs, as JSON."""
     is_random: bool = True
     """It was assigned by chance; otherwise the client or a setting chose it."""
+    since: float = 0.0
+    """When it was assigned."""
 
     @property
     def is_off(self) -> bool:
@@ -60,6 +63,8 @@ class SessionKeys:
     """The chain of its first reply, if the client gives no name and there is one."""
     opens: bool = False
     """The model has not replied yet."""
+    is_named: bool = False
+    """By the client."""
 
     @property
     def every(self) -> tuple[str, ...]:
@@ -70,7 +75,7 @@ def session_keys(request: Request, name: str) -> SessionKeys:
     """The keys of a request's session; `name` is the client's own."""
     opens = not any(each.role is Role.ASSISTANT for each in request.messages)
     if name:
-        return SessionKeys(name, opens=opens)
+        return SessionKeys(name, opens=opens, is_named=True)
     line = (each for each in link(ROOT, request.messages) if not each.message.aside)
     first = next(line, None)
     if first is None:
@@ -88,20 +93,26 @@ def arm_note(key: str, arm: SessionArm, turn: TurnId) -> NoteWritten:
     return NoteWritten(_ARMS, key, msgspec.json.encode(arm), turn=turn)
 
 
-def read_arm(store: Store, keys: SessionKeys) -> SessionArm | None:
-    """The arm that a session was given; None if it has none."""
-    notes = store.notes(_ARMS, keys.every)
-    return next((_decoded(notes[key]) for key in keys.every if key in notes), None)
+def read_arm(store: Store, key: str) -> SessionArm | None:
+    """The arm that is kept under a key."""
+    note = store.notes(_ARMS, [key]).get(key)
+    return _decoded(note) if note is not None else None
 
 
 def arm_of_session(store: Store, id: SessionId) -> SessionArm:
-    """The arm of a stored session."""
+    """The arm of a stored session: as written with it, else as it was when it began."""
     session = store.session(id)
     line = [node for node in store.nodes(id) if not node.aside]
-    reply = next((node.chain for node in line if node.role is Role.ASSISTANT), None)
-    first = session.key or (line[0].chain if line else "")
-    found = read_arm(store, SessionKeys(first, None if session.key else reply)) if first else None
-    return found or PLAIN
+    replies = (node.chain for node in line if node.role is Role.ASSISTANT)
+    keys = (
+        [session.key] if session.key else [*islice(replies, 1), *(each.chain for each in line[:1])]
+    )
+    versions = [list(store.note_versions(_ARMS, key)) for key in keys]
+    own = (note for each in versions for note in each if note.session == id)
+    begun = next((turn.started for turn in store.turns(id)), 0.0)
+    earlier = (note for each in versions for note in reversed(each) if note.time <= begun)
+    found = next(own, None) or next(earlier, None)
+    return _decoded(found) if found is not None else PLAIN
 
 
 def _decoded(note: Note) -> SessionArm:
