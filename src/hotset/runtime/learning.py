@@ -80,9 +80,9 @@ class Learning:
         if chosen is not None:
             return chosen
         if not keys.first or (keys.opens and not self._is_on):
-            self._remember(keys, PLAIN)
+            self._arms.put(keys.latest, PLAIN)
             return PLAIN
-        known = self._arms.get(keys.every[0])
+        known = self._arms.get(keys.latest)
         return known if known is not None and not _is_another(keys, known, now) else None
 
     def read_arm(self, keys: SessionKeys, store: Store, now: float) -> SessionArm:
@@ -92,22 +92,18 @@ class Learning:
             found = self._assign(keys, now)
         elif found is None:
             found = PLAIN
-            for key in keys.every:
-                self._kept.put(key, found)
-        self._remember(keys, found)
+            self._kept.put(keys.latest, found)
+        self._arms.put(keys.latest, found)
         return found
 
-    def unkept(self, keys: SessionKeys) -> tuple[str, ...]:
-        """The keys under which the session's arm is still to be kept; they count as kept then."""
-        waiting = tuple(
-            key
-            for key in keys.every
-            if key and (arm := self._arms.get(key)) is not None and arm != self._kept.get(key)
-        )
-        for key in waiting:
-            if (arm := self._arms.get(key)) is not None:
-                self._kept.put(key, arm)
-        return waiting
+    def unkept(self, keys: SessionKeys, arm: SessionArm) -> tuple[str, ...]:
+        """The key under which the session's arm is still to be kept, if any; it counts as kept
+        then."""
+        key = keys.latest
+        if not key or self._arms.get(key) != arm or self._kept.get(key) == arm:
+            return ()
+        self._kept.put(key, arm)
+        return (key,)
 
     def with_orders(self, arm: SessionArm) -> SessionArm:
         """The arm with what a person froze at a value: that holds at once, in every session."""
@@ -131,10 +127,6 @@ class Learning:
                 self._kept.put(key, found)
                 return found
         return None
-
-    def _remember(self, keys: SessionKeys, arm: SessionArm) -> None:
-        for key in keys.every:
-            self._arms.put(key, arm)
 
     def _assign(self, keys: SessionKeys, now: float) -> SessionArm:
         """A new session's arm: at random, by a hash of its key."""

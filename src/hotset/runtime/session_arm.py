@@ -67,6 +67,11 @@ class SessionKeys:
     """By the client."""
 
     @property
+    def latest(self) -> str:
+        """The one that is the session's own for sure, where there is one."""
+        return self.first if self.reply is None else self.reply
+
+    @property
     def every(self) -> tuple[str, ...]:
         return (self.first,) if self.reply is None else (self.reply, self.first)
 

@@ -80,7 +80,7 @@ async def _find_arm(request: Request, record: Record, store: Store, machine: Mac
         if found is None:  # it began in another process
             queue = machine.bounded.of(opened.queue)
             found = await queue.run(learning.read_arm, keys, store, opened.time)
-        record.also(*(arm_note(key, found, opened.id) for key in learning.unkept(keys)))
+        record.also(*(arm_note(key, found, opened.id) for key in learning.unkept(keys, found)))
         return learning.with_orders(found)
     except Exception as error:
         # fail open: the session runs with the defaults
