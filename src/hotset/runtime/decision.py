@@ -24,7 +24,7 @@ from hotset.nouns.turn import Event, Node, Reference, Turn, TurnId
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
 from hotset.runtime.audit import RETRIEVED
 from hotset.runtime.offer_round import AskedSource
-from hotset.runtime.session_arm import SessionArm, arm_of_session
+from hotset.runtime.session_arm import SessionArm, arm_of_session, keys_of_turn
 from hotset.runtime.session_notes import found_by, has_brought, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
@@ -247,7 +247,7 @@ _ASKED = Space("asked")
 name."""
 
 _KNOBS = Space("knobs")
-"""Keyed by the session's first message: what differs from the default profile."""
+"""Keyed as the session's arm is: what differs from the default profile."""
 
 _MOST_KNOWN = 2048
 _LOADED, _HEEDED = "MemoryLoaded", "Heeded"
@@ -327,20 +327,20 @@ class SessionKnobs:
     """The knobs of the active sessions. Thread-safe."""
 
     def __init__(self) -> None:
-        self._kept: Lru[Chain, bytes] = Lru(count=_MOST_KNOWN)
+        self._kept: Lru[str, bytes] = Lru(count=_MOST_KNOWN)
         self._latest: tuple[Knobs | None, bytes] = None, b""
         """What the latest knobs changed: mostly those of the next request too."""
 
-    def note(self, first: Chain, knobs: Knobs) -> NoteWritten | None:
+    def note(self, session: str, knobs: Knobs) -> NoteWritten | None:
         """The note to keep with a session's plan; None if it is kept already."""
         latest, changed = self._latest
         if latest is not knobs:
             changed = msgspec.json.encode(knobs.changed(Knobs()), order="sorted")
             self._latest = knobs, changed
-        if self._kept.get(first) == changed:
+        if self._kept.get(session) == changed:
             return None
-        self._kept.put(first, changed)
-        return NoteWritten(_KNOBS, first, changed)
+        self._kept.put(session, changed)
+        return NoteWritten(_KNOBS, session, changed)
 
 
 def candidates_note(turn: str, choices: tuple[Choice, ...]) -> NoteWritten | None:
@@ -385,9 +385,9 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     line = lineage(store.nodes(turn.session), turn)
     table = store.table(line, turn.ref)
     logged = logged_candidates(store, [turn.id]).get(turn.id, ())
-    asides = {node.chain for node in store.nodes(turn.session) if node.aside}
-    first = next((chain for chain in line if chain not in asides), ROOT)
-    knobs = store.notes(_KNOBS, [first], turn.ref).get(first)
+    keys = keys_of_turn(store, turn.session, set(line)).every
+    notes = store.notes(_KNOBS, keys, turn.ref) if table.sent else {}
+    knobs = next((notes[key] for key in keys if key in notes), None)
     pages = {
         Spot(page.chain, page.position): page for page in store.pages(Where(session=turn.session))
     }

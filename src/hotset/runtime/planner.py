@@ -44,7 +44,7 @@ from hotset.runtime.decision import SessionKnobs, asked_note, candidates_note
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import AskedSource, Offered, OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
-from hotset.runtime.session_arm import PLAIN, SessionArm
+from hotset.runtime.session_arm import PLAIN, SessionArm, keys_of_line
 from hotset.runtime.session_notes import BroughtTools, Calibrations, Deferrals, Resuming
 from hotset.sources.history import LineTurns
 from hotset.sources.port import Scene, Source
@@ -410,11 +410,12 @@ class Planner:
             for each in self.sources
             for deposit in each.took(planned.scene, planned.taken(each))
         ]
-        first = _first_chain(facts.links)
+        first, asked = _first_chain(facts.links), planned.scene.received
+        session = keys_of_line(asked.key if asked is not None else "", facts.links).latest
         notes = [
             self._lifetimes.note(first, planned.marks, opens=facts.opens),
             self._brought.note(facts.links[-1].chain, facts.now) if facts.brought else None,
-            self._session_knobs.note(first, facts.knobs),
+            self._session_knobs.note(session, facts.knobs),
             candidates_note(planned.scene.turn, planned.plan.choices),
             asked_note(planned.scene.turn, planned.asked),
         ]

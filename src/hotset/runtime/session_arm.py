@@ -3,9 +3,8 @@ request to its last, also after a restart and in another process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from hotset.learn.events import OFF_ARM
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import DEFAULT_PROFILE
-from hotset.nouns.link import link
+from hotset.nouns.link import Link, link
 from hotset.nouns.message import Request
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Role, SessionId
@@ -79,14 +78,31 @@ class SessionKeys:
 def session_keys(request: Request, name: str) -> SessionKeys:
     """The keys of a request's session; `name` is the client's own."""
     opens = not any(each.role is Role.ASSISTANT for each in request.messages)
+    return replace(keys_of_line(name, link(ROOT, request.messages)), opens=opens)
+
+
+def keys_of_line(name: str, links: Iterable[Link]) -> SessionKeys:
+    """The keys of the session that these messages belong to."""
     if name:
-        return SessionKeys(name, opens=opens, is_named=True)
-    line = (each for each in link(ROOT, request.messages) if not each.message.aside)
-    first = next(line, None)
-    if first is None:
-        return SessionKeys("", opens=opens)
-    replies = (each.chain for each in line if each.message.role is Role.ASSISTANT)
-    return SessionKeys(first.chain, next(replies, None), opens)
+        return SessionKeys(name, is_named=True)
+    line = ((each.chain, each.message.role) for each in links if not each.message.aside)
+    return _line_keys(line)
+
+
+def keys_of_turn(store: Store, session: SessionId, line: Container[Chain]) -> SessionKeys:
+    """The keys of a stored session, as one of its turns had them; `line` has its messages."""
+    if name := store.session(session).key:
+        return SessionKeys(name, is_named=True)
+    nodes = (node for node in store.nodes(session) if node.chain in line and not node.aside)
+    return _line_keys((node.chain, node.role) for node in nodes)
+
+
+def _line_keys(line: Iterable[tuple[Chain, Role]]) -> SessionKeys:
+    chains = iter(line)
+    first, _ = next(chains, ("", None))
+    return SessionKeys(
+        first, next((chain for chain, role in chains if role is Role.ASSISTANT), None)
+    )
 
 
 def arm_changes(values: Mapping[str, Any]) -> str:
@@ -106,13 +122,8 @@ def read_arm(store: Store, key: str) -> SessionArm | None:
 
 def arm_of_session(store: Store, id: SessionId) -> SessionArm:
     """The arm of a stored session: as written with it, else as it was when it began."""
-    session = store.session(id)
-    line = [node for node in store.nodes(id) if not node.aside]
-    replies = (node.chain for node in line if node.role is Role.ASSISTANT)
-    keys = (
-        [session.key] if session.key else [*islice(replies, 1), *(each.chain for each in line[:1])]
-    )
-    versions = [list(store.note_versions(_ARMS, key)) for key in keys]
+    keys = keys_of_turn(store, id, {node.chain for node in store.nodes(id)}).every
+    versions = [list(store.note_versions(_ARMS, key)) for key in keys if key]
     own = (note for each in versions for note in each if note.session == id)
     begun = next((turn.started for turn in store.turns(id)), 0.0)
     earlier = (note for each in versions for note in reversed(each) if note.time <= begun)
