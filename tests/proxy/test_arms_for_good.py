@@ -36,7 +36,6 @@ from tests.proxy.wire import DIALECTS
 from tests.waiting import wait_until
 
 _REFERENCE = re.compile(rb'retrieve_context\(id=\\"([a-z0-9]+)\\"')
-_STEPS = 6
 _SHORT = {"limits.file": {"over": 3000, "room": 2000}}
 _SOONER = {"keep": 6, "regret": 1.0}
 _LONGER = {"limits.file": {"over": 9000, "room": 6000}}
@@ -180,15 +179,15 @@ def _workers(number: int) -> list[Worker]:
     return workers
 
 
-def _run(world: World, number: int, seed: int = 1) -> list[Worker]:
+def _run(world: World, number: int, steps: int, seed: int = 1) -> list[Worker]:
     """Sessions begin and go on in turns, through any proxy, while the project learns."""
     chance = random.Random(seed)
     learning, other = world.start(), world.start(Unlearned)
     workers = _workers(number)
     waiting = list(workers)
     at_work: list[Worker] = []
-    for step, happening in enumerate(_happenings()):
-        begin = [waiting.pop() for _ in range(-(-number // _STEPS)) if waiting]
+    for step, happening in enumerate(_happenings()[:steps]):
+        begin = [waiting.pop() for _ in range(-(-number // steps)) if waiting]
         at_work += begin
         chance.shuffle(at_work)
         for worker in at_work:
@@ -247,9 +246,9 @@ def _moved(workers: Sequence[Worker], store: Store) -> Iterator[str]:
                 yield f"{place} {arm.name} {arm.knobs}: {decided.knobs}"
 
 
-def _check(world: World, number: int) -> set[str]:
+def _check(world: World, number: int, steps: int) -> set[str]:
     """Returns the arms that the sessions ran in."""
-    workers = _run(world, number)
+    workers = _run(world, number, steps)
     with contextlib.closing(SqliteStore.open(world.folder)) as store:
         assert not list(_unexplained(workers, store))
         assert not list(_moved(workers, store))
@@ -261,17 +260,18 @@ def _check(world: World, number: int) -> set[str]:
 @pytest.mark.row("V12", "X3")
 @pytest.mark.slow
 def test_fifty_sessions_keep_their_arm_and_prefix_while_the_project_learns(world):
-    arms = _check(world, 50)
+    arms = _check(world, 50, 6)
     ids = [change_id(_SHORT, "limits"), change_id(_SOONER, "patience")]
     assert arms >= {"default", "off", "lean", *ids}
 
 
 @pytest.mark.row("V12", "X3")
 def test_sessions_keep_their_arm_and_prefix_while_the_project_learns(world):
-    assert "default" in _check(world, 6)
+    assert "default" in _check(world, 6, 3)
 
 
 @pytest.mark.row("V12")
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("name", [{}, {"x-hotset-session": "one"}], ids=["unnamed", "named"])
 def test_an_opening_that_is_tried_again_elsewhere_has_the_same_arm(world, name):
     proxy, other = world.start(), world.start(Unlearned)
