@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from hotset.config import Config
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.message import Reply
+from hotset.nouns.page import SessionId
 from hotset.nouns.tool import Tooling
+from hotset.nouns.turn import TurnRef
 from hotset.runtime.background import BoundedPool
 from hotset.surfaces.proxy.address import Address
 from hotset.testing import Clock, Say, ScriptedUpstream
@@ -30,6 +33,22 @@ _CONFIG = '[search]\nminilm = "off"\n'
 """Whether or not the weights of a better embedder are installed here."""
 
 
+@dataclass(frozen=True)
+class StagedCall:
+    """One call of a client, with what the provider got and said for it."""
+
+    talk: StagedTalk
+    body: bytes
+    """The client's own."""
+    config: Config
+    """Of the proxy that it went through."""
+    requests: tuple[Received, ...]
+    said: tuple[Say, ...]
+    place: TurnRef | None
+    """In the store, as the client was told."""
+    headers: dict[str, str]
+
+
 class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "data"
@@ -38,6 +57,10 @@ class Stage:
         self.clock = Clock()
         self.replies: deque[Say | Callable[[Received], Say]] = deque()
         """What the provider says next. A session ends when it has said all of it."""
+        self.said: list[Say] = []
+        """What the provider said so far."""
+        self.calls: list[StagedCall] = []
+        """What clients asked so far."""
         self.upstream = ScriptedUpstream(self._reply, strict=True, now=self.clock)
 
     def __enter__(self) -> Self:
@@ -105,7 +128,8 @@ class Stage:
 
     def _reply(self, request: Received) -> Say:
         said = self.replies.popleft()
-        return said if isinstance(said, Say) else said(request)
+        self.said.append(said if isinstance(said, Say) else said(request))
+        return self.said[-1]
 
 
 @dataclass
@@ -114,10 +138,27 @@ class StagedTalk(Talk):
 
     def send(self, *messages: dict[str, Any]) -> Reply:
         self.address = self.stage.before_call()
+        before = len(self.stage.said)
         reply = super().send(*messages)
         assert self.answer is not None
         assert self.answer.status == 200, self.answer.body[:500]
         assert self.answer.header("x-hotset-degraded") is None, self.answer.header(
             "x-hotset-degraded"
         )
+        self.stage.calls.append(self._called(before))
         return reply
+
+    def _called(self, before: int) -> StagedCall:
+        """The latest call; `before` it, the provider had replied so often."""
+        assert self.answer is not None
+        session = self.answer.header("x-hotset-session")
+        number = int(self.answer.header("x-hotset-turn") or 0)
+        return StagedCall(
+            self,
+            self.sent[-1],
+            self.stage.proxy.config,
+            self.stage.upstream.requests[before:],
+            tuple(self.stage.said[before:]),
+            TurnRef(SessionId(session), number) if session else None,
+            dict(self.headers),
+        )

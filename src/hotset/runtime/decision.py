@@ -22,12 +22,14 @@ from hotset.nouns.note import Space
 from hotset.nouns.page import ROOT, Chain, Page
 from hotset.nouns.turn import Event, Node, Reference, Turn, TurnId
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
+from hotset.runtime.audit import RETRIEVED
 from hotset.runtime.offer_round import AskedSource
-from hotset.runtime.session_notes import found_by, ratio_at
+from hotset.runtime.session_arm import SessionArm, arm_of_session, keys_of_turn
+from hotset.runtime.session_notes import found_by, has_brought, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
 from hotset.window.ghosts import not_in_client
-from hotset.window.retrieval_tools import OUR_TOOLS
+from hotset.window.retrieval_tools import OUR_TOOLS, SEARCH
 
 _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
 
@@ -87,7 +89,8 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
     line = lineage(nodes.values(), turn)
     table = store.table(line, turn.ref)
     planned = table != PageTable()
-    asked = _open_request(store, turn, dialects) if planned and inject else None
+    is_open = planned and inject and not has_brought(turn, store)
+    asked = _open_request(store, turn, dialects) if is_open else None
     ratio = ratio_at(turn.model, store, turn.ref)
     return Difference(
         turn=turn,
@@ -100,7 +103,7 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
         if asked
         else (),
         retrievals=tuple(
-            _scale_event(event, ratio) for event in _turn_events(store, turn, "Retrieved")
+            _scale_event(event, ratio) for event in _turn_events(store, turn, RETRIEVED)
         ),
         uses=tuple(_turn_events(store, turn, USED)),
         bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
@@ -244,9 +247,19 @@ _ASKED = Space("asked")
 name."""
 
 _KNOBS = Space("knobs")
-"""Keyed by the session's first message: what differs from the default profile."""
+"""Keyed as the session's arm is: what differs from the default profile."""
 
 _MOST_KNOWN = 2048
+_LOADED, _HEEDED = "MemoryLoaded", "Heeded"
+
+_KNOBS_OF = {
+    Cause.OVERFLOW: "high",
+    Cause.COLD: "early",
+    Cause.REWOUND: "early",
+    Cause.PAYS: "regret",
+    Cause.GROWN: "most",
+}
+"""The knob by which pages leave, by cause."""
 
 
 class DecidedCandidate(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -270,37 +283,64 @@ class FormDecision:
     row: Shown
     page: Page | None
     """None if a whole message left."""
+    knob: str
+    """The one that decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedBack:
+    """A call of the model for something that it was not shown."""
+
+    tool: str
+    ids: tuple[str, ...]
+    """Pages, memories or files that it got."""
+    is_refault: bool
+    """It had left, or was shown shorter."""
+
+    @property
+    def is_search(self) -> bool:
+        return self.tool == SEARCH
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDecision:
-    """The decisions of one turn."""
+    """The decisions of one turn, and what the model did with them."""
 
     candidates: tuple[DecidedCandidate, ...]
     forms: tuple[FormDecision, ...]
     """Forms that this turn gave to pages."""
     knobs: dict[str, Any] | None
-    """What differed from the default profile; None if that is unknown."""
+    """What differed from the default profile; None if it went out unchanged."""
+    arm: SessionArm
+    """Of its session."""
+    asked_back: tuple[AskedBack, ...]
+    used: tuple[str, ...]
+    """Tools of the toolbox that were called, and memories that were read or heeded."""
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """Keys of the candidates that were shown."""
+        return tuple(each.key for each in self.candidates if each.is_taken)
 
 
 class SessionKnobs:
     """The knobs of the active sessions. Thread-safe."""
 
     def __init__(self) -> None:
-        self._kept: Lru[Chain, bytes] = Lru("knobs of sessions", count=_MOST_KNOWN)
+        self._kept: Lru[str, bytes] = Lru("knobs of sessions", count=_MOST_KNOWN)
         self._latest: tuple[Knobs | None, bytes] = None, b""
         """What the latest knobs changed: mostly those of the next request too."""
 
-    def note(self, first: Chain, knobs: Knobs) -> NoteWritten | None:
+    def note(self, session: str, knobs: Knobs) -> NoteWritten | None:
         """The note to keep with a session's plan; None if it is kept already."""
         latest, changed = self._latest
         if latest is not knobs:
             changed = msgspec.json.encode(knobs.changed(Knobs()), order="sorted")
             self._latest = knobs, changed
-        if self._kept.get(first) == changed:
+        if self._kept.get(session) == changed:
             return None
-        self._kept.put(first, changed)
-        return NoteWritten(_KNOBS, first, changed)
+        self._kept.put(session, changed)
+        return NoteWritten(_KNOBS, session, changed)
 
 
 def candidates_note(turn: str, choices: tuple[Choice, ...]) -> NoteWritten | None:
@@ -345,18 +385,62 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     line = lineage(store.nodes(turn.session), turn)
     table = store.table(line, turn.ref)
     logged = logged_candidates(store, [turn.id]).get(turn.id, ())
-    asides = {node.chain for node in store.nodes(turn.session) if node.aside}
-    first = next((chain for chain in line if chain not in asides), ROOT)
-    knobs = store.notes(_KNOBS, [first], turn.ref).get(first)
+    keys = keys_of_turn(store, turn.session, set(line)).every
+    notes = store.notes(_KNOBS, keys, turn.ref) if table.sent else {}
+    knobs = next((notes[key] for key in keys if key in notes), None)
     pages = {
         Spot(page.chain, page.position): page for page in store.pages(Where(session=turn.session))
     }
-    fresh = (row for row in table.shown.values() if row.time == turn.started)
+    changed = msgspec.json.decode(knobs.value or b"{}", type=dict[str, Any]) if knobs else None
+    ran_with = Knobs().with_changes(changed or {})
     return TurnDecision(
         logged,
-        tuple(FormDecision(row, pages.get(row.spot)) for row in fresh),
-        msgspec.json.decode(knobs.value or b"{}", type=dict[str, Any]) if knobs else None,
+        tuple(
+            FormDecision(row, page := pages.get(row.spot), _deciding_knob(row, page, ran_with))
+            for row in table.shown.values()
+            if row.time == turn.started
+        ),
+        changed,
+        arm_of_session(store, turn.session),
+        tuple(_asked_back(event) for event in _turn_events(store, turn, RETRIEVED)),
+        tuple(_used(store, turn)),
     )
+
+
+def _deciding_knob(row: Shown, page: Page | None, knobs: Knobs) -> str:
+    if row.cause is not Cause.BIRTH:
+        return _KNOBS_OF[row.cause]
+    if row.form in (Form.ECHO, Form.OVERLAP, Form.CHANGE):
+        return "echo"
+    if page is not None and page.tool in knobs.tools:
+        return f"tools.{page.tool}"
+    return f"limits.{page.kind}" if page is not None and page.kind in knobs.limits else "limit"
+
+
+def _asked_back(event: Event) -> AskedBack:
+    detail = event.detail
+    ids = dict.fromkeys((str(detail.get("id", "")), *str(detail.get("ids", "")).split()))
+    found = tuple(id for id in ids if id)
+    return AskedBack(str(detail.get("tool", "")), found, bool(detail.get("refault")))
+
+
+def _used(store: Store, turn: Turn) -> Iterator[str]:
+    for event in store.events(turn.session):
+        if event.turn == turn.number:
+            yield from used_ids(event)
+
+
+def used_ids(event: Event) -> tuple[str, ...]:
+    """What an event says was used: a tool of the toolbox, memories that the model asked for or
+    followed."""
+    detail = event.detail
+    if event.name == USED:
+        return (str(detail.get("tool", "")),)
+    if event.name == _HEEDED:
+        return (str(detail.get("memory", "")),)
+    if event.name == _LOADED and detail.get("asked"):
+        return tuple(str(detail.get("ids", "")).split())
+    return ()
 
 
 def _log_candidate(choice: Choice) -> DecidedCandidate:

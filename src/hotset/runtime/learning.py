@@ -32,6 +32,9 @@ KNOBS_HEADER = b"x-hotset-knobs"
 
 DAY = 86_400.0
 _MOST_ARMS = 4096
+_SAME_OPENING_SECONDS = 21_600.0
+"""For so long, what begins with the same message is taken for the same session, until its first
+reply is known. Later no provider's cache has the opening any more."""
 
 
 def pinned_knobs(config: Config) -> frozenset[str]:
@@ -56,6 +59,11 @@ def learned_knobs(config: Config, state: LearnState) -> Knobs:
     return knobs
 
 
+def _is_another(keys: SessionKeys, known: SessionArm, now: float) -> bool:
+    """True if a session that opens only began with the same words as one long ago."""
+    return keys.opens and not keys.is_named and now - known.since >= _SAME_OPENING_SECONDS
+
+
 class Learning:
     """The arms of sessions, and the state that new ones are assigned by. Thread-safe."""
 
@@ -64,8 +72,8 @@ class Learning:
         self._pinned = pinned_knobs(config)
         self._is_on = config.learns and config.knobs is None and not config.off
         self._arms: Lru[str, SessionArm] = Lru("arms of sessions", count=_MOST_ARMS)
-        self._kept: Lru[str, bool] = Lru("kept arms", count=_MOST_ARMS)
-        """Keys whose arm is in the store, or on its way there."""
+        self._kept: Lru[str, SessionArm] = Lru("kept arms", count=_MOST_ARMS)
+        """The arms that are in the store, or on their way there."""
         self.state = EMPTY
         self._version = -1
         self._lock = Lock()
@@ -84,36 +92,35 @@ class Learning:
                 self._version = version
 
     def arm(self, keys: SessionKeys, headers: Headers, now: float) -> SessionArm | None:
-        """The arm of a session that is known here, or that opens now; None if the store has to be
-        asked."""
+        """The arm of a session that is known here; None if the store has to be asked."""
         chosen = self._chosen(headers)
         if chosen is not None:
             return chosen
-        known = next(filter(None, map(self._arms.get, keys.every)), None)
-        if known is None and keys.opens:
-            known = self._assign(keys, now)
-        if known is not None:
-            self._remember(keys, known)
-        return known
+        if not keys.first or (keys.opens and not self._is_on):
+            self._arms.put(keys.latest, PLAIN)
+            return PLAIN
+        known = self._arms.get(keys.latest)
+        return known if known is not None and not _is_another(keys, known, now) else None
 
-    def read_arm(self, keys: SessionKeys, store: Store) -> SessionArm:
-        """The arm that the store has of a session. Blocks."""
-        found = read_arm(store, keys)
-        self._remember(keys, found or PLAIN)
-        for key in keys.every if found is None else keys.every[-1:]:
-            self._kept.put(key, True)
-        return found or PLAIN
+    def read_arm(self, keys: SessionKeys, store: Store, now: float) -> SessionArm:
+        """The arm that the store has of a session, else a new one if it opens now. Blocks."""
+        found = self._find(keys, store)
+        if keys.opens and (found is None or _is_another(keys, found, now)):
+            found = self._assign(keys, now)
+        elif found is None:
+            found = PLAIN
+            self._kept.put(keys.latest, found)
+        self._arms.put(keys.latest, found)
+        return found
 
-    def unkept(self, keys: SessionKeys) -> tuple[str, ...]:
-        """The keys under which the session's arm is still to be kept; they count as kept then."""
-        waiting = tuple(
-            key
-            for key in keys.every
-            if key and not self._kept.get(key) and self._arms.get(key) is not None
-        )
-        for key in waiting:
-            self._kept.put(key, True)
-        return waiting
+    def unkept(self, keys: SessionKeys, arm: SessionArm) -> tuple[str, ...]:
+        """The key under which the session's arm is still to be kept, if any; it counts as kept
+        then."""
+        key = keys.latest
+        if not key or self._arms.get(key) != arm or self._kept.get(key) == arm:
+            return ()
+        self._kept.put(key, arm)
+        return (key,)
 
     def with_orders(self, arm: SessionArm) -> SessionArm:
         """The arm with what a person froze at a value: that holds at once, in every session."""
@@ -126,22 +133,29 @@ class Learning:
             return arm
         return msgspec.structs.replace(arm, knobs=arm_changes({**arm.values, **ordered}))
 
-    def _remember(self, keys: SessionKeys, arm: SessionArm) -> None:
+    def _find(self, keys: SessionKeys, store: Store) -> SessionArm | None:
+        """What is kept under a session's first reply, else what is known here or kept under its
+        first message: other sessions may have begun with that, too."""
         for key in keys.every:
-            self._arms.put(key, arm)
+            found = self._arms.get(key)
+            if found is None or keys.opens:  # another process may have opened it
+                found = read_arm(store, key) or found
+            if found is not None:
+                self._kept.put(key, found)
+                return found
+        return None
 
     def _assign(self, keys: SessionKeys, now: float) -> SessionArm:
         """A new session's arm: at random, by a hash of its key."""
-        if not self._is_on or not keys.first:
-            return PLAIN
         given = assign(self.state, keys.first, int(now // DAY), pinned=self._pinned)
         if given.arm == OFF_ARM:
-            return SessionArm(OFF_ARM)
+            return SessionArm(OFF_ARM, since=now)
         values = dict(given.knobs)
         if given.arm in self._config.profiles:
             own = profile_changes(self._config, given.arm)
             values |= {name: value for name, value in own.items() if not self._is_pinned(name)}
-        return SessionArm(given.arm, given.changes, arm_changes(self._valid(values)))
+        changes = arm_changes(self._valid(values))
+        return SessionArm(given.arm, given.changes, changes, since=now)
 
     def _chosen(self, headers: Headers) -> SessionArm | None:
         """The arm that the client asks for, if any."""

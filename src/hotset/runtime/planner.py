@@ -29,7 +29,6 @@ from hotset.nouns.handoff import AnyState, HandoffReason, StateItem, StateSource
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec, Usage
-from hotset.nouns.note import Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.tool import ClientListing
@@ -48,8 +47,8 @@ from hotset.runtime.handoffs import is_due, read_brief
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import AskedSource, Offered, OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
-from hotset.runtime.session_arm import PLAIN, SessionArm
-from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
+from hotset.runtime.session_arm import PLAIN, SessionArm, keys_of_line
+from hotset.runtime.session_notes import BroughtTools, Calibrations, Deferrals, Resuming
 from hotset.sources.history import LineTurns
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import client_tool_name, weigh, weigh_tools
@@ -98,11 +97,6 @@ _OPENING = frozenset({Kind.PROMPT, Kind.SYSTEM})
 
 _REPLY_ROOM = 8192
 """Tokens left free for the reply if the client does not say how many it wants."""
-
-_BROUGHT = Space("brought")
-"""Notes on requests in which the client brought our tools, keyed by the last message."""
-
-_MOST_BROUGHT = 2048
 
 _TOOL_SOURCE = "tools"
 _TOOLBOX = frozenset(spec.name for spec in TOOLBOX_SPECS)
@@ -237,26 +231,6 @@ class _ToolList:
     @property
     def tokens(self) -> int:
         return sum(weigh(spec) for spec in self.specs if spec is not ANCHOR)
-
-
-class BroughtTools:
-    """Remembers requests in which the client brought our tools itself, over MCP."""
-
-    def __init__(self) -> None:
-        self._known: Lru[Chain, float] = Lru("brought tools", count=_MOST_BROUGHT, shrinks=False)
-        """Time of each such request, by its last message."""
-
-    def note(self, head: Chain, now: float) -> NoteWritten:
-        self._known.put(head, now)
-        return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
-
-    def came_with(self, sent: SentRequest, store: Store) -> bool:
-        """True if the model got our tools from its client with this request."""
-        known = self._known.get(sent.head)
-        if known is None:
-            note = store.notes(_BROUGHT, [sent.head]).get(sent.head)
-            known = msgspec.json.decode(note.value or b"", type=float) if note is not None else None
-        return known == sent.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,11 +498,12 @@ class Planner:
             for each in self.sources
             for deposit in each.took(planned.scene, planned.taken(each))
         ]
-        first = _first_chain(facts.links)
+        first, asked = _first_chain(facts.links), planned.scene.received
+        session = keys_of_line(asked.key if asked is not None else "", facts.links).latest
         notes = [
             self._lifetimes.note(first, planned.marks, opens=facts.opens),
             self._brought.note(facts.links[-1].chain, facts.now) if facts.brought else None,
-            self._session_knobs.note(first, facts.knobs),
+            self._session_knobs.note(session, facts.knobs),
             candidates_note(planned.scene.turn, planned.plan.choices),
             asked_note(planned.scene.turn, planned.asked),
         ]

@@ -54,13 +54,13 @@ class Renderer:
     ) -> tuple[Request, bytes]:
         """The client's request as it goes out, and its body with our tools and cache marks. Raises
         `Forbidden`."""
-        outgoing = self._as_planned(own, links, shown, hidden, dialect)
+        outgoing = self.as_planned(own, links, shown, hidden, dialect)
         marked, body = draw_body(outgoing, specs, marks, dialect)
         if body != own.raw:
             _check_rules(marked, own, links, hidden, specs=specs, dialect=dialect)
         return outgoing, body
 
-    def _as_planned(
+    def as_planned(
         self,
         own: Request,
         links: Sequence[Link],

@@ -3,8 +3,8 @@ request to its last, also after a restart and in another process."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from hotset.learn.events import OFF_ARM
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import DEFAULT_PROFILE
-from hotset.nouns.link import link
+from hotset.nouns.link import Link, link
 from hotset.nouns.message import Request
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Role, SessionId
@@ -35,6 +35,8 @@ class SessionArm(msgspec.Struct, frozen=True, omit_defaults=True):
     """What it changes, by the names of knobs, as JSON."""
     is_random: bool = True
     """It was assigned by chance; otherwise the client or a setting chose it."""
+    since: float = 0.0
+    """When it was assigned."""
 
     @property
     def is_off(self) -> bool:
@@ -60,6 +62,13 @@ class SessionKeys:
     """The chain of its first reply, if the client gives no name and there is one."""
     opens: bool = False
     """The model has not replied yet."""
+    is_named: bool = False
+    """By the client."""
+
+    @property
+    def latest(self) -> str:
+        """The one that is the session's own for sure, where there is one."""
+        return self.first if self.reply is None else self.reply
 
     @property
     def every(self) -> tuple[str, ...]:
@@ -69,14 +78,31 @@ class SessionKeys:
 def session_keys(request: Request, name: str) -> SessionKeys:
     """The keys of a request's session; `name` is the client's own."""
     opens = not any(each.role is Role.ASSISTANT for each in request.messages)
+    return replace(keys_of_line(name, link(ROOT, request.messages)), opens=opens)
+
+
+def keys_of_line(name: str, links: Iterable[Link]) -> SessionKeys:
+    """The keys of the session that these messages belong to."""
     if name:
-        return SessionKeys(name, opens=opens)
-    line = (each for each in link(ROOT, request.messages) if not each.message.aside)
-    first = next(line, None)
-    if first is None:
-        return SessionKeys("", opens=opens)
-    replies = (each.chain for each in line if each.message.role is Role.ASSISTANT)
-    return SessionKeys(first.chain, next(replies, None), opens)
+        return SessionKeys(name, is_named=True)
+    line = ((each.chain, each.message.role) for each in links if not each.message.aside)
+    return _line_keys(line)
+
+
+def keys_of_turn(store: Store, session: SessionId, line: Container[Chain]) -> SessionKeys:
+    """The keys of a stored session, as one of its turns had them; `line` has its messages."""
+    if name := store.session(session).key:
+        return SessionKeys(name, is_named=True)
+    nodes = (node for node in store.nodes(session) if node.chain in line and not node.aside)
+    return _line_keys((node.chain, node.role) for node in nodes)
+
+
+def _line_keys(line: Iterable[tuple[Chain, Role]]) -> SessionKeys:
+    chains = iter(line)
+    first, _ = next(chains, ("", None))
+    return SessionKeys(
+        first, next((chain for chain, role in chains if role is Role.ASSISTANT), None)
+    )
 
 
 def arm_changes(values: Mapping[str, Any]) -> str:
@@ -88,20 +114,21 @@ def arm_note(key: str, arm: SessionArm, turn: TurnId) -> NoteWritten:
     return NoteWritten(_ARMS, key, msgspec.json.encode(arm), turn=turn)
 
 
-def read_arm(store: Store, keys: SessionKeys) -> SessionArm | None:
-    """The arm that a session was given; None if it has none."""
-    notes = store.notes(_ARMS, keys.every)
-    return next((_decoded(notes[key]) for key in keys.every if key in notes), None)
+def read_arm(store: Store, key: str) -> SessionArm | None:
+    """The arm that is kept under a key."""
+    note = store.notes(_ARMS, [key]).get(key)
+    return _decoded(note) if note is not None else None
 
 
 def arm_of_session(store: Store, id: SessionId) -> SessionArm:
-    """The arm of a stored session."""
-    session = store.session(id)
-    line = [node for node in store.nodes(id) if not node.aside]
-    reply = next((node.chain for node in line if node.role is Role.ASSISTANT), None)
-    first = session.key or (line[0].chain if line else "")
-    found = read_arm(store, SessionKeys(first, None if session.key else reply)) if first else None
-    return found or PLAIN
+    """The arm of a stored session: as written with it, else as it was when it began."""
+    keys = keys_of_turn(store, id, {node.chain for node in store.nodes(id)}).every
+    versions = [list(store.note_versions(_ARMS, key)) for key in keys if key]
+    own = (note for each in versions for note in each if note.session == id)
+    begun = next((turn.started for turn in store.turns(id)), 0.0)
+    earlier = (note for each in versions for note in reversed(each) if note.time <= begun)
+    found = next(own, None) or next(earlier, None)
+    return _decoded(found) if found is not None else PLAIN
 
 
 def _decoded(note: Note) -> SessionArm:

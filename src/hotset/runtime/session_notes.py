@@ -1,5 +1,5 @@
-"""Notes on a line between its requests: how its provider counts tokens, how its replies are
-continued, which tools were found."""
+"""Notes on a line between its requests: how its provider counts tokens, whether its client brought
+our tools, how its replies are continued, which tools were found."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain
 from hotset.nouns.tool import Deferring
-from hotset.nouns.turn import TurnRef
-from hotset.nouns.window import Hidden
+from hotset.nouns.turn import Turn, TurnRef
+from hotset.nouns.window import Hidden, SentRequest
 from hotset.store.port import Store
 from hotset.window.calibrate import Calibration, from_numbers, prior
 from hotset.window.deferred_tools import describe_tool
@@ -94,6 +94,40 @@ def _read_calibration(model: str, store: Store, as_of: TurnRef | None = None) ->
         msgspec.json.decode(note.value or b"{}", type=dict[str, float]) if note is not None else {},
         model,
     )
+
+
+_BROUGHT = Space("brought")
+"""Notes on requests in which the client brought our tools, keyed by the last message."""
+
+_MOST_BROUGHT = 2048
+
+
+class BroughtTools:
+    """Remembers requests in which the client brought our tools itself, over MCP."""
+
+    def __init__(self) -> None:
+        self._known: Lru[Chain, float] = Lru("brought tools", count=_MOST_BROUGHT, shrinks=False)
+        """Time of each such request, by its last message."""
+
+    def note(self, head: Chain, now: float) -> NoteWritten:
+        self._known.put(head, now)
+        return NoteWritten(_BROUGHT, head, msgspec.json.encode(now))
+
+    def came_with(self, sent: SentRequest, store: Store) -> bool:
+        """True if the model got our tools from its client with this request."""
+        known = self._known.get(sent.head)
+        return (known if known is not None else _brought_at(sent.head, store)) == sent.time
+
+
+def has_brought(turn: Turn, store: Store) -> bool:
+    """True if the model got our tools from its client in this turn."""
+    return _brought_at(turn.head, store, turn.ref) == turn.started
+
+
+def _brought_at(head: Chain, store: Store, as_of: TurnRef | None = None) -> float | None:
+    """When a request that ended with this message last brought our tools."""
+    note = store.notes(_BROUGHT, [head], as_of).get(head)
+    return msgspec.json.decode(note.value or b"", type=float) if note is not None else None
 
 
 _RESPONSE = Space("response")

@@ -81,13 +81,13 @@ async def _find_arm(request: Request, record: Record, store: Store, machine: Mac
         found = learning.arm(keys, opened.call.headers, opened.time)
         if found is None:  # it began in another process
             queue = machine.bounded.of(opened.queue)
-            found = await queue.run(learning.read_arm, keys, store)
+            found = await queue.run(learning.read_arm, keys, store, opened.time)
+        record.also(*(arm_note(key, found, opened.id) for key in learning.unkept(keys, found)))
+        return learning.with_orders(found)
     except Exception as error:
         # fail open: the session runs with the defaults
         record.bypassed(f"a fault of ours in learning: {type(error).__name__}")
         return PLAIN
-    record.also(*(arm_note(key, found, opened.id) for key in learning.unkept(keys)))
-    return learning.with_orders(found)
 
 
 async def _fail_open(work: Awaitable[None], record: Record) -> None:
@@ -151,7 +151,8 @@ async def _plan(
     events = [each for each in placed if isinstance(each, Event)]
     notes = (each for each in placed if not isinstance(each, Event))
     behind = [HiddenKept(opened.id, planned.behind)] if planned.behind is not None else []
-    record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
+    # What is behind the prompt comes first: it belongs to the table as of this plan.
+    record.also(*notes, *behind, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *events)
     machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
     machine.tally.born(made.fresh)
     if (results := planned.new_results) and CACHES.response.prefetches:  # while the provider works

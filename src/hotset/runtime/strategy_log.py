@@ -13,12 +13,12 @@ from hotset.learn.events import OBSERVED, SessionFigures
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Turn
 from hotset.runtime.audit import RETRIEVED, SEARCHED
-from hotset.runtime.decision import asked_sources, logged_candidates
+from hotset.runtime.decision import asked_sources, logged_candidates, used_ids
 from hotset.runtime.session_arm import arm_of_session
 from hotset.sources.memory import OUTCOME
 from hotset.store.port import Store
 
-_RECALLED, _LOADED, _USED = "Recalled", "MemoryLoaded", "Heeded"
+_RECALLED = "Recalled"
 _SIGNALS = {
     "keyword": ("words", "window", "quoted"),
     "vector": ("meaning", "around", "closely"),
@@ -173,15 +173,14 @@ def _recall_strategies(detail: Mapping[str, Any], ms: float) -> Iterator[Retriev
 
 def _reads(events: list[Event]) -> list[tuple[str, float]]:
     """Ids that were read on request or heeded, each with its time."""
-    return [
-        (id, event.time)
-        for event in events
-        if (event.name == _LOADED and event.detail.get("asked"))
-        or (event.name == RETRIEVED and event.detail.get("id"))
-        or event.name == _USED
-        for id in (str(event.detail.get("id", "")), *str(event.detail.get("ids", "")).split())
-        if id
-    ]
+    return [(id, event.time) for event in events for id in _read_ids(event) if id]
+
+
+def _read_ids(event: Event) -> tuple[str, ...]:
+    if event.name != RETRIEVED:
+        return used_ids(event)
+    named = str(event.detail.get("id", ""))
+    return (named, *str(event.detail.get("ids", "")).split()) if named else ()
 
 
 def _outcome(events: list[Event], figures: SessionFigures | None) -> str:

@@ -120,10 +120,11 @@ def plan(chosen: ProjectOptions, session: str, turn: str, *, as_json: bool) -> N
                 _FORMS.get(each.row.form, "whole again"),
                 f"{each.row.tokens:,} of {each.row.whole:,}",
                 _CAUSES[each.row.cause],
+                each.knob,
             )
             for each in decided.forms
         ]
-        table(("page", "sent as", "tokens", "why"), rows, right={2})
+        table(("page", "sent as", "tokens", "why", "knob"), rows, right={2})
     if decided.candidates:
         emit("\noffers of the sources")
         offers = [
@@ -156,11 +157,19 @@ def _plan_document(turn: Turn, decided: TurnDecision) -> dict[str, Any]:
                 "cause": each.row.cause,
                 "tokens": each.row.tokens,
                 "whole": each.row.whole,
+                "knob": each.knob,
             }
             for each in decided.forms
         ],
         "candidates": msgspec.to_builtins(decided.candidates),
         "knobs": decided.knobs,
+        "arm": decided.arm.name,
+        "offered": decided.offered,
+        "asked_back": [
+            {"tool": each.tool, "ids": each.ids, "refault": each.is_refault}
+            for each in decided.asked_back
+        ],
+        "used": decided.used,
     }
 
 
