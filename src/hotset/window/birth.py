@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
-from hotset.text.call_shape import lines_named, names_path, path_of, reads_file
+from hotset.text.call_shape import file_ending, lines_named, names_path, path_of, reads_file
 from hotset.window.arguments import arguments, spoken
 from hotset.window.instructions import instructs
 from hotset.window.line_numbers import own_numbers
@@ -186,7 +186,9 @@ class ResultPlace(NamedTuple):
 
 def _own_limit(result: Result, knobs: Knobs) -> Limit:
     """The limit of a result by what it is."""
-    limit = knobs.limit_of(result.kind, result.piece.tool)
+    kind = result.kind
+    ending = file_ending(result.arguments) if knobs.files and kind is Kind.FILE else ""
+    limit = knobs.limit_of(kind, result.piece.tool, ending)
     if 0 < limit.over < len(result.piece.content) and instructs(
         result.piece.tool, result.arguments, knobs.forms.instructions
     ):
@@ -279,6 +281,7 @@ def _excerpt(
             _lines_pointed_to(result, text, body.plain, target.lines),
             body.shift,
             target.task,
+            knobs.line_weights,
         )
         made = preview(text, origin, limit.room)
     if made is None:
