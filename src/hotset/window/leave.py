@@ -604,7 +604,7 @@ class _Skimmed(NamedTuple):
     is_opaque: bool
 
 
-_skimmed: Lru[tuple[int, int], _Skimmed] = Lru(weight=2 << 20)
+_skimmed: Lru[tuple[int, int], _Skimmed] = Lru("skimmed results", weight=2 << 20)
 
 
 def _skim(text: str) -> _Skimmed:

@@ -19,6 +19,7 @@ import click
 
 from hotset.config import Config
 from hotset.files.root import Why
+from hotset.files.scope import PROCESS
 from hotset.sources import code
 from hotset.sources.code import read_consent, who_indexes
 from hotset.surfaces.cli.consent import is_allowed, require_consent
@@ -232,10 +233,10 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
         stop.set()
 
     with signals_to(interrupt, signal.SIGINT, signal.SIGTERM):
-        threading.Thread(target=look, daemon=True, name="hotset-consent").start()
+        PROCESS.thread(look, "hotset-consent")
         if while_stdin:
             os.nice(_NICENESS)
-            threading.Thread(target=read, daemon=True, name="hotset-stdin").start()
+            PROCESS.thread(read, "hotset-stdin")
         try:
             yield stop
         finally:
@@ -497,7 +498,7 @@ class IndexFollower:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="hotset-follow-code", daemon=True)
+        self._thread = PROCESS.new_thread(self._follow, "hotset-follow-code")
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

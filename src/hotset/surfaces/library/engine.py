@@ -12,10 +12,12 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from math import inf
 from typing import Any, TypeVar
 
 from hotset.config import Config
 from hotset.errors import MemoryClosed, UpstreamFailed
+from hotset.files.scope import PROCESS, Budget
 from hotset.nouns.call import ClientCall, Response
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import Planner
@@ -39,12 +41,12 @@ class Engine:
         self.config = config
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_log_fault)
-        self._thread = threading.Thread(target=self._run, name="hotset-memory", daemon=True)
+        self._scope = PROCESS.child("library", Budget(tasks=inf))
+        self._thread = self._scope.new_thread(self._run, "hotset-memory")
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
         self._planners: dict[int, Planner] = {}
-        self._walks: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
         self._thread.start()
         self.machine = self._submit(_start_machine(config, open_store)).result(_START_SECONDS)
@@ -90,10 +92,7 @@ class Engine:
 
     def walk(self, work: Work[None]) -> asyncio.Task[None]:
         """Begins a walk, which ends with the engine at the latest. On the loop only."""
-        walking = asyncio.create_task(work)
-        self._walks.add(walking)
-        walking.add_done_callback(self._walks.discard)
-        return walking
+        return self._scope.task(work)
 
     def call_soon(self, act: Callable[[], object]) -> None:
         """Runs `act` on the loop without waiting for it."""
@@ -153,7 +152,7 @@ class Engine:
 
     async def _end(self) -> None:
         await _cancel_all(
-            self._walks
+            self._scope.tasks
         )  # first: what they leave behind is kept while the machine closes
         await self.machine.close()
         await _cancel_all(asyncio.all_tasks() - {asyncio.current_task()})

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
-from hotset.files.lru import Lru
+from hotset.files.lru import Lru, memo
 from hotset.nouns.memory import Ending
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Piece
@@ -408,10 +407,10 @@ _SOON = 12  # lines after a stretch in which other work shows
 
 
 _AROUND = 2000  # bytes that objects take, for each line
-_read: Lru[tuple[int, ...], tuple[tuple[Line, ...], _Reading]] = Lru(weight=8 << 20)
+_read: Lru[tuple[int, ...], tuple[tuple[Line, ...], _Reading]] = Lru("read work", weight=8 << 20)
 
 
-@lru_cache(2048)  # every plan looks at the same heads again
+@memo("topic words", 2048)  # every plan looks at the same heads again
 def _topic_words(text: str) -> frozenset[str]:
     return frozenset(topic_words(text))
 

@@ -1,0 +1,156 @@
+"""What new sessions get of what a project learned. A session keeps the arm that it was given with
+its first request."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from hotset.config import Config, parse_knobs
+from hotset.errors import BadConfig
+from hotset.files.lru import Lru
+from hotset.learn.events import OFF_ARM
+from hotset.learn.state import EMPTY, assign
+from hotset.nouns.call import Headers, header
+from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
+from hotset.runtime.learned_state import read_state
+from hotset.runtime.session_arm import PLAIN, SessionArm, SessionKeys, arm_changes, read_arm
+from hotset.store.port import Store
+
+_log = logging.getLogger("hotset")
+
+PROFILE_HEADER = b"x-hotset-profile"
+"""Names the profile of a session, or `off`."""
+
+KNOBS_HEADER = b"x-hotset-knobs"
+"""Knobs of a session: `keep=8; memory.tell=0.7`."""
+
+DAY = 86_400.0
+_MOST_ARMS = 4096
+
+
+def pinned_knobs(config: Config) -> frozenset[str]:
+    """Knobs that a person's file or a chosen profile sets: nothing learned changes them."""
+    chosen = config.knobs_for(DEFAULT_PROFILE).changed(Knobs()) if config.profile else {}
+    return frozenset({*config.own_knobs, *chosen})
+
+
+def profile_changes(config: Config, name: str) -> dict[str, Any]:
+    """What a profile changes against the default one."""
+    return config.profiles[name].changed(config.profiles[DEFAULT_PROFILE])
+
+
+class Learning:
+    """The arms of sessions, and the state that new ones are assigned by. Thread-safe."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._pinned = pinned_knobs(config)
+        self._is_on = config.learns and config.knobs is None and not config.off
+        self._arms: Lru[str, SessionArm] = Lru("arms of sessions", count=_MOST_ARMS)
+        self._kept: Lru[str, bool] = Lru("kept arms", count=_MOST_ARMS)
+        """Keys whose arm is in the store, or on its way there."""
+        self.state = EMPTY
+        self._version = -1
+        self._lock = Lock()
+
+    def refresh(self, store: Store) -> None:
+        """Read what was added to the store since the last look. Blocks."""
+        with self._lock:
+            version = store.version()
+            if version != self._version:
+                self.state = read_state(store, self.state if self._version >= 0 else None)
+                self._version = version
+
+    def arm(self, keys: SessionKeys, headers: Headers, now: float) -> SessionArm | None:
+        """The arm of a session that is known here, or that opens now; None if the store has to be
+        asked."""
+        chosen = self._chosen(headers)
+        if chosen is not None:
+            return chosen
+        known = next(filter(None, map(self._arms.get, keys.every)), None)
+        if known is None and keys.opens:
+            known = self._assign(keys, now)
+        if known is not None:
+            self._remember(keys, known)
+        return known
+
+    def read_arm(self, keys: SessionKeys, store: Store) -> SessionArm:
+        """The arm that the store has of a session. Blocks."""
+        found = read_arm(store, keys)
+        self._remember(keys, found or PLAIN)
+        for key in keys.every if found is None else keys.every[-1:]:
+            self._kept.put(key, True)
+        return found or PLAIN
+
+    def unkept(self, keys: SessionKeys) -> tuple[str, ...]:
+        """The keys under which the session's arm is still to be kept; they count as kept then."""
+        waiting = tuple(
+            key
+            for key in keys.every
+            if key and not self._kept.get(key) and self._arms.get(key) is not None
+        )
+        for key in waiting:
+            self._kept.put(key, True)
+        return waiting
+
+    def with_orders(self, arm: SessionArm) -> SessionArm:
+        """The arm with what a person froze at a value: that holds at once, in every session."""
+        ordered = {
+            name: value
+            for name, value in self.state.frozen.items()
+            if value is not None and not self._is_pinned(name)
+        }
+        if arm.is_off or not arm.is_random or not ordered or not self._is_on:
+            return arm
+        return msgspec.structs.replace(arm, knobs=arm_changes({**arm.values, **ordered}))
+
+    def _remember(self, keys: SessionKeys, arm: SessionArm) -> None:
+        for key in keys.every:
+            self._arms.put(key, arm)
+
+    def _assign(self, keys: SessionKeys, now: float) -> SessionArm:
+        """A new session's arm: at random, by a hash of its key."""
+        if not self._is_on or not keys.first:
+            return PLAIN
+        given = assign(self.state, keys.first, int(now // DAY), pinned=self._pinned)
+        if given.arm == OFF_ARM:
+            return SessionArm(OFF_ARM)
+        values = dict(given.knobs)
+        if given.arm in self._config.profiles:
+            own = profile_changes(self._config, given.arm)
+            values |= {name: value for name, value in own.items() if not self._is_pinned(name)}
+        return SessionArm(given.arm, given.changes, arm_changes(self._valid(values)))
+
+    def _chosen(self, headers: Headers) -> SessionArm | None:
+        """The arm that the client asks for, if any."""
+        name = header(headers, PROFILE_HEADER).strip().lower()
+        words = [each for each in header(headers, KNOBS_HEADER).split(";") if each.strip()]
+        if not name and not words:
+            return None
+        if name == OFF_ARM:
+            return SessionArm(OFF_ARM, is_random=False)
+        values: dict[str, Any] = {}
+        if name in self._config.profiles:
+            values |= profile_changes(self._config, name)
+        try:
+            values |= msgspec.to_builtins(parse_knobs(words, "x-hotset-knobs"))
+        except BadConfig:
+            _log.warning("ignored: a header x-hotset-knobs that names no knob, or no value of it")
+        return SessionArm(name or DEFAULT_PROFILE, (), arm_changes(values), is_random=False)
+
+    def _is_pinned(self, name: str) -> bool:
+        return name in self._pinned or name.partition(".")[0] in self._pinned
+
+    def _valid(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The values, or none of them if one is out of its range."""
+        try:
+            self._config.knobs_for("").with_changes(values)
+        except (msgspec.ValidationError, KeyError, TypeError):
+            _log.warning("ignored: learned knobs that are out of their range")
+            return {}
+        return values
