@@ -113,7 +113,7 @@ def _rows(
         if wanting(place, seen):
             spot = Spot(weighed.lines[place.at].chain, place.position)
             sought = partial(_search_target, weighed, place)
-            form, text = _choose_form(result, seen, sought, knobs, moment.preview)
+            form, text = _choose_form(result, seen, sought, knobs, make=moment.preview)
             made = _row(spot, result.piece, form, text, moment)
             if row is None or (made.form, made.text) != (row.form, row.text):
                 yield made
@@ -245,6 +245,7 @@ def _choose_form(
     seen: ShownResults,
     sought: Callable[[], SearchTarget],
     knobs: Knobs,
+    *,
     make: MakePreview = preview,
 ) -> tuple[Form, str]:
     """The form of a new result and the text shown; an empty text if the result is shown
@@ -266,7 +267,9 @@ def _choose_form(
     if is_over and (piece.content in seen.shortened or seen.was_left_out(body.lines)):
         limit = limit.times(knobs.forms.again)
     fits = not limit.over or (repeated is not None and repeated.new <= limit.over)
-    form, text = (Form.FULL, "") if fits else _excerpt(result, body, limit, sought, knobs, make)
+    form, text = (
+        (Form.FULL, "") if fits else _excerpt(result, body, limit, sought, knobs, make=make)
+    )
     if repeated and not text:
         return Form.OVERLAP, repeated.text(body.note, content_id(piece.content))
     if repeated and (pointed := repeated.excerpt(text, knobs.forms.repeat)) != text:
@@ -280,6 +283,7 @@ def _excerpt(
     limit: Limit,
     sought: Callable[[], SearchTarget],
     knobs: Knobs,
+    *,
     make: MakePreview = preview,
 ) -> tuple[Form, str]:
     piece, text, made = result.piece, body.text, None
