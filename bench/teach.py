@@ -50,7 +50,8 @@ PLANTED = {
 }
 """The tool of each set that is asked back most."""
 MADE_UP, TELLING = "planted, made up", "planted, telling"
-SEEDS = 20
+SEEDS = range(100, 120)
+"""Settings of the teachers were chosen while looking at seeds below 100."""
 SESSIONS = 30
 _RESAMPLES = 2000
 
@@ -73,9 +74,9 @@ def _measured(name: str) -> dict[str, dict[str, float]]:
     if name in WINDOWS:
         rows = _history(name)
     elif name == MADE_UP:
-        rows = {"hotset": _share([_mends_made_up(seed) for seed in range(SEEDS)])}
+        rows = {"hotset": _share([_mends_made_up(seed) for seed in SEEDS])}
     elif name == TELLING:
-        rows = {"hotset": _share([_mends_telling(seed) for seed in range(SEEDS)])}
+        rows = {"hotset": _share([_mends_telling(seed) for seed in SEEDS])}
     else:
         rows = {"hotset": _share(_mends_recorded(name.partition(", ")[2]))}
     rows["hotset"]["seconds"] = time.perf_counter() - began
@@ -154,7 +155,7 @@ def _mends_recorded(name: str) -> list[bool]:
     trials, many = Trials(ruling), min(SESSIONS, 2 * len(sessions) // 3)
     return [
         _is_mended(random.Random(seed).sample(sessions, many), tool, limit, trials)
-        for seed in range(SEEDS)
+        for seed in SEEDS
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hotset.nouns.deposit import Deposit
 from hotset.nouns.memory import Layer, MemoryKind, Used
@@ -54,7 +54,7 @@ def _line(rng: random.Random) -> str:
 
 
 def made_up_tellings(
-    number: int, wrong: MemoryKind, ids: dict[MemoryKind, str], rng: random.Random
+    number: int, wrong: MemoryKind | None, ids: Mapping[MemoryKind, str], rng: random.Random
 ) -> Iterator[Deposit]:
     """What a session's log says of the memories that it was told unasked: half of them help, those
     of the kind `wrong` mislead or are not used."""

@@ -12,7 +12,16 @@ from hotset.config import load, project_root
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.embedding import Embedding
-from hotset.nouns.knobs import NEVER, PROFILES, FormKnobs, Knobs, Limit, PolicyName, Remembering
+from hotset.nouns.knobs import (
+    NEVER,
+    PROFILES,
+    STRATEGIES,
+    FormKnobs,
+    Knobs,
+    Limit,
+    PolicyName,
+    Remembering,
+)
 from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Kind
 from hotset.nouns.tool import Deferring, Tooling
@@ -323,6 +332,14 @@ def test_entries_of_tables_among_the_knobs_change_by_name_and_go_by_none():
     assert (found.value("tools.Bash"), found.value("tools.Read")) == (longer, None)
     assert (found.value("memory.tells.pitfall"), found.value("keep")) == (0.8, 6)
     assert found.with_changes({"tools.Bash": None}).tools.keys() == {"mcp.a.b"}
+
+
+def test_every_strategy_is_a_valid_change_of_knobs():
+    changed = {name: Knobs().with_changes(values) for name, values in STRATEGIES.items()}
+
+    assert changed["balanced"] == Knobs()
+    assert changed["semantic-heavy"].memory.signals["semantic"] > 0
+    assert changed["episodic-heavy"].memory.signals["episodic"] > 0
 
 
 @pytest.mark.parametrize(

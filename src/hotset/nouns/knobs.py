@@ -575,6 +575,14 @@ PROFILES: Mapping[str, Knobs] = {
 }
 
 
+STRATEGIES: Mapping[str, Mapping[str, float]] = {
+    "semantic-heavy": {"memory.signals.semantic": 0.3, "memory.signals.episodic": -0.1},
+    "episodic-heavy": {"memory.signals.episodic": 0.3, "memory.signals.semantic": -0.1},
+    "balanced": {},
+}
+"""Named changes of knobs that sessions can be given at random to compare ways of recalling."""
+
+
 class Remembering(Struct, frozen=True):
     enabled: bool = True
     """Sessions become memories, and can be recalled."""

@@ -24,7 +24,7 @@ from hotset.sources.memory.usefulness import HEEDED
 from hotset.store.port import Store
 
 _STEPS = (0.6, 0.7, 0.8, 0.9, 1.0)
-_FEWEST_TOLD = 8
+_FEWEST_TOLD = 5
 _UNUSED, _MISLED, _LOST = 1.0, 3.0, 4.0
 """What a telling loses that was not used, that misled, and one that would have helped and was not
 made: most that help leave no trace, so those that do count for others."""
