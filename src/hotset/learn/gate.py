@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from hotset.learn.confidence import Wager, add_values, bounds
+from hotset.learn.confidence import add_values, bounds
 from hotset.learn.events import GateVerdict
 
 ALPHA = 0.02
@@ -19,7 +19,7 @@ MOST_FAULTS = 1.2
 
 _LEAST_SESSIONS = 8
 _MOST_GAIN = 0.25
-"""A session's log ratio counts up to this: one session must not decide."""
+"""The most that a session's log ratio counts, as a rule: one session must not decide."""
 
 _FINE = tuple(at / 50 for at in range(-50, 51))
 _CANARIES = 50
@@ -53,14 +53,17 @@ def gate(
     *,
     alpha: float = ALPHA,
     most_faults: float = MOST_FAULTS,
+    most_gain: float = _MOST_GAIN,
 ) -> GateVerdict:
-    """The verdict on a change. `pairs`: later sessions only. Deterministic."""
+    """The verdict on a change. `pairs`: later sessions only. A session's log ratio counts up to
+    `most_gain`, which earlier sessions may have told: bets on small effects need a small scale.
+    Deterministic."""
     ordered = sorted(pairs, key=lambda pair: (pair.time, pair.session))
     usable = [pair for pair in ordered if pair.before > 0 and pair.after > 0]
-    gains = [_gain(pair) for pair in usable]
-    wager = _weigh(gains, _FINE)
-    low, high = (bound * _MOST_GAIN for bound in bounds(wager, 2 * alpha, _FINE))
-    gain = wager.mean * _MOST_GAIN
+    gains = [_gain(pair, most_gain) for pair in usable]
+    wager = add_values(gains, _FINE)
+    low, high = (bound * most_gain for bound in bounds(wager, 2 * alpha, _FINE))
+    gain = wager.mean * most_gain
     faults = _ratio(
         sum(pair.faults_after for pair in usable) + 1,
         sum(pair.faults_before for pair in usable) + 1,
@@ -93,12 +96,9 @@ def gate(
     )
 
 
-def _gain(pair: SessionPair) -> float:
-    return max(-_MOST_GAIN, min(_MOST_GAIN, math.log(pair.before / pair.after)))
-
-
-def _weigh(gains: Sequence[float], grid: Sequence[float]) -> Wager:
-    return add_values((gain / _MOST_GAIN for gain in gains), grid)
+def _gain(pair: SessionPair, most: float) -> float:
+    """From -1 to 1."""
+    return max(-1.0, min(1.0, math.log(pair.before / pair.after) / most))
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -113,5 +113,5 @@ def _canary(pairs: Sequence[SessionPair], gains: Sequence[float], alpha: float) 
             gain if sha256(f"{seed}:{pair.session}".encode()).digest()[0] & 1 else -gain
             for pair, gain in zip(pairs, gains, strict=True)
         ]
-        passed += _weigh(shuffled, (0.0,)).above[0] >= math.log(1 / alpha)
+        passed += add_values(shuffled, (0.0,)).above[0] >= math.log(1 / alpha)
     return passed / _CANARIES

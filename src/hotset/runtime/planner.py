@@ -807,6 +807,7 @@ class Planner:
             "limit": NEVER,
             "limits": {},
             "tools": {},
+            "files": {},
             "echo": False,
             "early": False,
             "most": 0,

@@ -9,6 +9,7 @@ from hotset.nouns.handoff import AnyState, HandoffBrief
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Chain
 from hotset.nouns.price import Price
+from hotset.window.preview import ContentOrigin, Preview, preview
 
 _SLICE = 2000
 """Tokens that one retrieval returns, about."""
@@ -58,7 +59,8 @@ class Moment:
     """The state with which the program hands this window over; None if it does not."""
     program_decides: bool = False
     """A program is told when to hand over: by itself the window is only if it would overflow."""
-
+    preview: Callable[[str, ContentOrigin, int], Preview | None] = preview
+    """Makes the excerpt of a text; whoever plans the same conversation often may remember them."""
     check: Callable[[], None] = no_bound
     """Called in every loop over messages; raises when the plan takes too long."""
 

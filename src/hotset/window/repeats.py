@@ -25,7 +25,7 @@ LEAST = 400
 
 _ID_LENGTH = 12
 _BEGINS, _BEGINS_SHOWN = 1000, 80  # characters: the beginning that identifies a result
-_CLOSES = b"\n[hotset: left out "
+CLOSES = b"\n[hotset: left out "
 
 Call = tuple[str, bytes]
 """Tool and arguments: equal for two calls that are the same."""
@@ -77,7 +77,7 @@ class ShownResults:
             self._texts.append((row.text, at))
             if form is Form.EXCERPT and _is_complete(row, content):
                 form = Form.FULL
-            elif form is Form.EXCERPT or _CLOSES in row.text[-_BEGINS:]:
+            elif form is Form.EXCERPT or CLOSES in row.text[-_BEGINS:]:
                 self.shortened[content] = None
         elif form is Form.FULL:
             self._texts.append((content, at))

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 LOADED = "MemoryLoaded"
 """The name of the event."""
 
+_DIGITS = 4
 _MOST_IDS = 16  # of one load: no more are shown in full at once
 _LAYERS: Mapping[str | float | None, Layer] = {layer.value: layer for layer in Layer}
 _TASKS: Mapping[str | float | None, Task] = {task.value: task for task in Task}
@@ -224,9 +225,10 @@ def loaded_event(
     task: Task | None = None,
     prompt: int = 0,
     asked: bool = False,
+    worth: float = 0.0,
 ) -> Event:
     """The stored event of a load. `prompt`: the turn in which the task began; `asked`: the model
-    requested it."""
+    requested it; `worth`: how likely what it was told unasked would be used."""
     detail: dict[str, str | int | float] = {
         "layer": load.layer,
         "tokens": load.tokens,
@@ -237,6 +239,8 @@ def loaded_event(
         "asked": int(asked),
         "ids": " ".join(load.ids[:_MOST_IDS]),
     }
+    if worth and load.ids:
+        detail["worth"] = round(worth, _DIGITS)
     return Event(LOADED, now, session, turn, detail)
 
 

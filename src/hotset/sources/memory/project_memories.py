@@ -22,6 +22,7 @@ from hotset.config import MEMORY, Config
 from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Erased, Remembered
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Checkpoint,
     Detail,
@@ -63,7 +64,6 @@ from hotset.sources.memory.economics import (
     arrangement,
     economics,
     loaded_event,
-    rearrange,
     settle_up,
 )
 from hotset.sources.memory.error_match import quoted_error, text_with_resolution
@@ -112,7 +112,6 @@ from hotset.text.characters import squeeze
 if TYPE_CHECKING:
     from hotset.sources.memory.consolidation import ConsolidationReport, RollbackPlan
     from hotset.sources.memory.recall import RecalledItem, RecallQuery, RecallResult
-    from hotset.sources.memory.recall_signals import LearnedWeights
     from hotset.sources.memory.relevance import TellableMemories
     from hotset.sources.memory.tasks import TaskGuess
 
@@ -448,12 +447,13 @@ class ProjectMemories:
         how: str,
         after: Chain = ROOT,
         known: frozenset[str] = frozenset(),
+        knobs: MemoryKnobs | None = None,
     ) -> Reminder | None:
         """What a prompt is shown unasked: memories that change what is done next, and at the start
         of a session the topics that it is about.
 
         None if nothing fits. `after` is the message before it: memories of its own session are left
-        out. `known` are ids that were shown already.
+        out. `known` are ids that were shown already; `knobs` are the session's own.
         """
         store, continuity = self._open(), RenderedText()
         if opens:
@@ -474,6 +474,7 @@ class ProjectMemories:
             how=how,
             session=session,
             known=known,
+            knobs=knobs or self._knobs,
         )
         if not continuity.text:
             return reminder
@@ -885,7 +886,6 @@ class ProjectMemories:
         from hotset.sources.memory.consolidation import consolidate  # noqa: PLC0415
 
         store, documents = self._open(), embedders(Embedding(OFF)).documents
-        self.adapt()
         report = consolidate(
             store, documents.embed, self._clock(), knobs=self._knobs, progress=progress
         )
@@ -900,18 +900,6 @@ class ProjectMemories:
         if last is None or last > now:  # never yet, or the clock was set back
             last = next((memory.time for _, memory in store.memories_after(0, 1)), now)
         return max(0.0, now - last)
-
-    def adapt(self) -> LearnedWeights:
-        """Learn this store's recall weights from what was read; kept only if significantly
-        better."""
-        from hotset.sources.memory.recall_signals import DEFAULT, weights_from_events  # noqa: PLC0415 - tables of words
-
-        store = self._open()
-        learned, shape = weights_from_events(store.events()), arrangement(store)
-        weights = dict(learned.weights) if dict(learned.weights) != DEFAULT.as_dict() else {}
-        if weights != shape.weights:
-            rearrange(store, replace(shape, weights=weights), self._clock(), learned.why)
-        return learned
 
     def economics(self, session: str = "") -> Sequence[SessionEconomics]:
         """Cost and savings of memories by session, the newest first."""
@@ -952,7 +940,8 @@ class ProjectMemories:
         from hotset.sources.memory.recall import recall  # noqa: PLC0415
         from hotset.sources.memory.recall_signals import weights_from_dict  # noqa: PLC0415 - tables of words
 
-        return recall(asking, self._index(), store, weights_from_dict(arrangement(store).weights))
+        weights = weights_from_dict({**arrangement(store).weights, **self._knobs.signals})
+        return recall(asking, self._index(), store, weights)
 
     def _render_topic(self, store: Store, id: str, max_tokens: int) -> RenderedText:
         names = topics_with_id(id, self._overviews.latest(store), arrangement(store))
@@ -1084,6 +1073,7 @@ class ProjectMemories:
         how: str,
         session: SessionId | None,
         known: frozenset[str],
+        knobs: MemoryKnobs,
     ) -> Reminder | None:
         from hotset.sources.memory.relevance import is_order  # noqa: PLC0415 - numpy
         from hotset.sources.memory.tasks import detect_task  # noqa: PLC0415
@@ -1096,7 +1086,7 @@ class ProjectMemories:
         if is_bypassed(shape, task, now):
             return None
         first = lately = memories = RenderedText()
-        told = self._told(store, prompt, guess, known, session)
+        told = self._told(store, prompt, guess, known=known, session=session, knobs=knobs)
         if opens and is_order(prompt):
             first = render_index(
                 overview,
@@ -1157,15 +1147,17 @@ class ProjectMemories:
         store: Store,
         prompt: str,
         guess: TaskGuess,
+        *,
         known: frozenset[str],
         session: SessionId | None,
+        knobs: MemoryKnobs,
     ) -> Sequence[tuple[MemoryRecord, float]]:
         """The memories that change what is done next, each with its probability; then, for the
         first change of a session, how changes are checked here. Mostly none."""
-        found = self._tellables.find(store, prompt, guess, least=self._knobs.tell, known=known)
+        found = self._tellables.find(store, prompt, guess, knobs=knobs, known=known)
         told: dict[str, tuple[MemoryRecord, float]] = {}
         for each, worth in found:
-            if len(told) == self._knobs.reminders:
+            if len(told) == knobs.reminders:
                 break
             with suppress(NotFound):  # erased since it was read
                 latest = store.memory(each.memory.id)

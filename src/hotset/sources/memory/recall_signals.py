@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -113,6 +112,12 @@ class SignalWeights:
     """It knows the error that the question quotes; more if that was resolved."""
     outdated: float = -1.0
     """Something else holds now."""
+    semantic: float = 0.0
+    """It is a fact."""
+    episodic: float = 0.0
+    """It is an episode or a page."""
+    skill: float = 0.0
+    """It is a procedure or a pitfall."""
 
     def as_dict(self) -> dict[str, float]:
         return {name: float(getattr(self, name)) for name in SIGNALS}
@@ -146,6 +151,8 @@ class RecallLog:
     """Read, or reported as helpful."""
     bad: frozenset[str] = frozenset()
     """Reported as misleading."""
+    session: str = ""
+    time: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,12 +390,17 @@ def recalled_event(
     return Event(RECALLED_EVENT, now, session, 0, detail)
 
 
-def weights_from_events(events: Iterable[Event]) -> LearnedWeights:
-    """The weights that rank what was read significantly higher; otherwise the defaults."""
-    return learn_weights(list(_log(events)), DEFAULT.as_dict())
+def rank_logged(log: Sequence[RecallLog], weights: Mapping[str, float]) -> list[float]:
+    """How well these weights rank each logged recall, from -0.5 to 1."""
+    import numpy as np  # noqa: PLC0415
+
+    trial = _Trial.of(log, tuple(weights), np.random.default_rng(0))
+    found = trial.worth(trial.scores(np.array(list(weights.values()), dtype=np.float64)))
+    return [float(each) for each in found]
 
 
-def _log(events: Iterable[Event]) -> Iterator[RecallLog]:
+def recall_log(events: Iterable[Event]) -> Iterator[RecallLog]:
+    """Recalls of which something was read."""
     asked: dict[SessionId | None, list[tuple[float, tuple[LoggedCandidate, ...], set[str]]]] = {}
     for event in events:
         if event.name == RECALLED_EVENT and (candidates := _logged_candidates(event.detail)):
@@ -403,9 +415,10 @@ def _log(events: Iterable[Event]) -> Iterator[RecallLog]:
             for time, candidates, good in asked.get(event.session, ()) if len(ids) == 1 else ():
                 if 0 <= event.time - time <= _SOON:
                     good.update(one.id for one in candidates if one.id == ids[0])
-    for _, candidates, good in chain.from_iterable(asked.values()):
-        if good:
-            yield RecallLog(candidates, frozenset(good))
+    for session, recalls in asked.items():
+        for time, candidates, good in recalls:
+            if good:
+                yield RecallLog(candidates, frozenset(good), session=str(session or ""), time=time)
 
 
 def _logged_candidates(detail: Mapping[str, str | int | float]) -> tuple[LoggedCandidate, ...]:
@@ -706,6 +719,11 @@ _WORDS_FLOOR = 0.5
 # of cosines: smaller differences must not separate two candidates
 _LEAST_SPAN = 0.2
 _RECENT_DAYS = 30.0  # after so many days it counts a third
+_LAYERS: Mapping[str, str] = {
+    MemoryKind.FACT: "semantic",
+    MemoryKind.PROCEDURE: "skill",
+    MemoryKind.PITFALL: "skill",
+}
 _OTHER_KINDS = 0.3  # of kinds that the tasks' table does not name
 _MANY_USES = 20  # reads from which on more make no difference
 
@@ -751,6 +769,7 @@ def first_signals(
             found["speaker"] = float(each.kind == _PERSON and not setting.of_the_model)
         else:
             found["kind"] = wanted_kind(MemoryKind(each.kind), setting.task)
+        found[_LAYERS.get(each.kind, "episodic")] = 1.0
         signals[key] = found
     return signals
 

@@ -20,6 +20,7 @@ import numpy as np
 from hotset.files.lru import memo
 from hotset.index.embed.table import WordVectors, shipped_vectors
 from hotset.index.embed.wordpiece import counts_of
+from hotset.nouns.knobs import MemoryKnobs
 from hotset.nouns.memory import (
     Episode,
     MemoryId,
@@ -245,24 +246,35 @@ class TellableMemories:
             pass
 
     def find(
-        self, store: Store, prompt: str, guess: TaskGuess, *, least: float, known: frozenset[str]
+        self,
+        store: Store,
+        prompt: str,
+        guess: TaskGuess,
+        *,
+        knobs: MemoryKnobs,
+        known: frozenset[str],
     ) -> Iterator[tuple[Tellable, float]]:
-        """The memories that matter for a prompt with at least this probability, the likeliest
-        first; then, for the first change of a session, what most changes before it met: how they
-        were checked, and what failed. `known`: ids that were told."""
+        """The memories that matter for a prompt with the probability that their kind needs, the
+        likeliest first; then, for the first change of a session, what most changes before it met:
+        how they were checked, and what failed. `known`: ids that were told."""
         if is_idle(prompt):
             return
         self.follow(store)
         weighed = list(self.weigh(prompt))
         new = [pair for pair in weighed if pair[0].memory.id not in known]
-        yield from ((each, worth) for each, worth in new if worth >= least and not each.is_routine)
+        yield from (
+            (each, worth)
+            for each, worth in new
+            if worth >= _least(each, knobs) and not each.is_routine
+        )
         is_first = not any(each.is_habit for each, _ in weighed if each.memory.id in known)
         if is_first and gives_work(prompt, guess):
             rates = [(each, self.rate(each.memory)) for each, _ in new if each.is_habit]
             habits = [
                 (each, rate)
                 for each, rate in rates
-                if rate >= max(least, _HABIT_LEAST) and not _names_command(prompt, each)
+                if rate >= max(_least(each, knobs), _HABIT_LEAST)
+                and not _names_command(prompt, each)
             ]
             yield from sorted(habits, key=lambda pair: (-pair[1], pair[0].memory.id))
 
@@ -297,6 +309,10 @@ class TellableMemories:
             for at, worth in zip(likely, worths, strict=True)
         ]
         yield from sorted(weighed, key=lambda pair: (-pair[1], pair[0].memory.id))
+
+
+def _least(each: Tellable, knobs: MemoryKnobs) -> float:
+    return knobs.tells.get(each.memory.kind, knobs.tell)
 
 
 def weigh_signs(

@@ -179,7 +179,7 @@ class Reminder:
             turn=turn.number,
             prompt=turn.number,
         )
-        events = (log(load, now, task=self.task) for load in self.loads)
+        events = (log(load, now, task=self.task, worth=self.worth) for load in self.loads)
         return (*((Remembered(uses=uses),) if uses else ()), *events)
 
 
@@ -293,6 +293,7 @@ class MemorySource(Source):
             how=HOW,
             after=scene.last.parent,
             known=known,
+            knobs=scene.knobs.memory,
         )
         if reminder is not None:
             return (_candidate(reminder),)
