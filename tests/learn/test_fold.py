@@ -158,6 +158,26 @@ def test_damaged_events_are_skipped_named_and_counted_once():
     assert again.default.sessions == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("SessionObserved", '{"session": "s", "cost": 1e300}'),
+        ("SessionObserved", '{"session": "s", "vector": [1e200, 1e200]}'),
+        ("SessionObserved", '{"session": "s", "turns": 99999999999999999999}'),
+        ("SessionObserved", '{"session": "s", "reward": NaN}'),
+        (
+            "ChangeGated",
+            '{"change": "c", "passed": true, "gain": 900, "low": 1, "high": 2, "sessions": 9}',
+        ),
+    ],
+)
+def test_numbers_that_no_session_has_are_damage(name, data):
+    state = fold(EMPTY, 1, name, data, 0.0)
+
+    assert state.skipped == {"1": name}
+    assert decode_state(encode_state(state)) == state
+
+
 def test_events_of_others_are_no_business_of_learning():
     assert fold(EMPTY, 7, "Evicted", "", 0.0) is EMPTY
 

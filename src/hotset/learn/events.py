@@ -11,8 +11,11 @@ import msgspec
 from msgspec import Meta, Struct
 
 Unit = Annotated[float, Meta(ge=0, le=1)]
-NotNegative = Annotated[float, Meta(ge=0)]
-Counted = Annotated[int, Meta(ge=0)]
+NotNegative = Annotated[float, Meta(ge=0, le=1e15)]
+"""Sums of these stay finite, however many there are."""
+Counted = Annotated[int, Meta(ge=0, le=10**9)]
+Coordinate = Annotated[float, Meta(ge=-1e6, le=1e6)]
+LogRatio = Annotated[float, Meta(ge=-20, le=20)]
 Context = Annotated[int, Meta(ge=0, le=9)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -35,7 +38,7 @@ class SessionFigures(Struct, frozen=True, omit_defaults=True):
     """Where in its range each knob was that this session ran with moved."""
     context: Context = 0
     """The cluster of its prompts."""
-    vector: tuple[float, ...] = ()
+    vector: tuple[Coordinate, ...] = ()
     """A small vector of its first prompt, from which clusters are found; empty leaves them as they
     are."""
     success: Unit | None = None
@@ -82,7 +85,7 @@ class GateVerdict(Struct, frozen=True, omit_defaults=True):
 
     change: Name
     passed: bool
-    gain: float
+    gain: LogRatio
     """The mean of log(cost before / cost after) per session, with its bounds at any time."""
     low: float
     high: float
