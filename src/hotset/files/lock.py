@@ -12,6 +12,7 @@ from pathlib import Path
 from hotset.errors import StoreBusy, StoreFailed
 from hotset.files.open import open_private, open_regular
 from hotset.files.private_folder import private_folder
+from hotset.files.scope import PROCESS, ScopedFile
 
 _POLL_SECONDS = 0.005  # most holders need milliseconds; waiting should not take much longer
 _CHANGE_SECONDS = 10.0  # changing a small file takes milliseconds
@@ -75,6 +76,7 @@ class FileLock:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
+        self._held: ScopedFile | None = None
 
     def take(self, patience: float = 0.0) -> bool:
         """True if it is held now."""
@@ -88,6 +90,7 @@ class FileLock:
                 os.ftruncate(file, 0)
                 os.pwrite(file, str(os.getpid()).encode(), 0)
             self._file = file
+            self._held = PROCESS.file(self._path.name, self.release)
         finally:
             if self._file is None:
                 os.close(file)
@@ -97,6 +100,8 @@ class FileLock:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+        if self._held is not None:
+            self._held.release()
 
     def holder(self) -> int | None:
         """The process that holds it, 0 where it cannot be named; None while it is free."""

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from hotset.errors import BadInput, DiskFull, StoreFailed
 from hotset.files.lru import Lru
+from hotset.files.scope import PROCESS, ScopedFile
 from hotset.files.write import is_full
 from hotset.index.database import FilesDamaged
 from hotset.index.filters import SORTS, NumberFilter
@@ -86,7 +87,7 @@ class Vectors:
             name: _map_file(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()
         }
         self._looked_at = _looked_at(size)
-        self._fitting: Lru[NumberFilter, _Fitting] = Lru(count=_FILTERS_KEPT)
+        self._fitting: Lru[NumberFilter, _Fitting] = Lru("filtered rows", count=_FILTERS_KEPT)
         """Which rows fit, for the last filters."""
 
     def nearest(
@@ -206,6 +207,7 @@ class VectorsWriter:
         self._size = size
         self.rows = rows
         self._files: dict[str, int] = {}
+        self._held: ScopedFile | None = None
         try:
             for name in ("middle", "signs", "bytes", *_COLUMNS):
                 flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -213,6 +215,7 @@ class VectorsWriter:
         except OSError as error:
             self.close()
             raise _translate_error(error, folder) from error
+        self._held = PROCESS.file("vectors", self.close, len(self._files))
         self._folder = folder
         signed = rows >= _SIGNED_FROM
         blocks = -(-rows // _BLOCK) if signed else 0
@@ -285,6 +288,8 @@ class VectorsWriter:
         for file in self._files.values():
             os.close(file)
         self._files.clear()
+        if self._held is not None:
+            self._held.release()
 
     def _write(self, name: str, values: NDArray[Any], width: int) -> None:
         _write_all(self._files[name], np.ascontiguousarray(values).tobytes(), self.rows * width)

@@ -29,7 +29,7 @@ TYPES: Mapping[str, frozenset[str]] = {
     "bypass": frozenset({"Bypassed"}),
     "alert": frozenset({"Alert"}),
     "checkpoint": frozenset({"Checkpoint"}),
-    "handoff": frozenset({"Handoff", "SessionLinked"}),
+    "handoff": frozenset({"Handoff", "HandoffDue", "SessionLinked"}),
     "prefetch": frozenset({"Prefetched", "PrefetchJudged"}),
     "tool": frozenset(
         {
@@ -241,6 +241,10 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "Bypassed": lambda detail: str(detail["reason"]),
     "Alert": lambda detail: (
         f"{detail['name']} is {detail['value']}, threshold {detail['threshold']}"
+    ),
+    "Pressure": lambda detail: (
+        f"memory pressure {detail['from']} -> {detail['to']}: {int(detail['used']) >> 20:,} MB used"
+        + (f" of {int(detail['limit']) >> 20:,}" if detail["limit"] else "")
     ),
     "Checkpoint": lambda detail: (
         f"{detail['mark']} % of the window: {int(detail['tokens']):,} of "

@@ -327,7 +327,7 @@ class SessionKnobs:
     """The knobs of the active sessions. Thread-safe."""
 
     def __init__(self) -> None:
-        self._kept: Lru[str, bytes] = Lru(count=_MOST_KNOWN)
+        self._kept: Lru[str, bytes] = Lru("knobs of sessions", count=_MOST_KNOWN)
         self._latest: tuple[Knobs | None, bytes] = None, b""
         """What the latest knobs changed: mostly those of the next request too."""
 

@@ -11,7 +11,7 @@ import msgspec
 from hotset.learn.events import LEARN_EVENTS, encode_payload
 from hotset.learn.state import EMPTY, LearnState, decide, decode_state, encode_state, fold
 from hotset.nouns.deposit import NoteWritten
-from hotset.nouns.note import Space
+from hotset.nouns.note import Scope, Space
 from hotset.nouns.turn import Event
 from hotset.store.port import Damage, Store
 
@@ -19,6 +19,11 @@ _SNAPSHOT = Space("learned", keeps=2)
 """The state as of an event, under one key."""
 _KEY = "state"
 _WHAT = "learned state"
+_TAUGHT = Space("taught", Scope.MACHINE, keeps=1)
+"""How many sessions had been observed when teachers last looked at them."""
+_FEWEST = 12  # sessions from which something can be learned
+_MORE = 5  # sessions since the last look
+_IDLE_SECONDS = 120.0  # without a call
 _AT_ONCE = 1000  # events of one read
 _SNAPSHOT_EVERY = 64  # events of the store
 
@@ -85,3 +90,27 @@ def take_decisions(store: Store, now: float) -> tuple[Event, ...]:
         store.keep(*events).result()
     keep_snapshot(store, now)
     return events
+
+
+def observed_sessions(state: LearnState) -> int:
+    """How many sessions were observed."""
+    return state.default.sessions + sum(arm.tally.sessions for arm in state.arms.values())
+
+
+def is_teaching_due(store: Store, now: float) -> bool:
+    """True if enough sessions were observed since teachers last looked at them, and nobody works
+    now."""
+    state = read_state(store)
+    seen, note = observed_sessions(state), store.notes(_TAUGHT, [_KEY]).get(_KEY)
+    before = int(note.value or b"0") if note is not None else 0
+    if not state.is_on or seen < _FEWEST or seen - before < _MORE:
+        return False
+    latest = next(iter(store.recent_sessions()), None)
+    turns = list(store.turns(latest.id)) if latest is not None else []
+    return not turns or now - (turns[-1].finished or turns[-1].started) > _IDLE_SECONDS
+
+
+def note_teaching(store: Store, now: float) -> None:
+    """Note that teachers looked at every session that was observed so far."""
+    seen = str(observed_sessions(read_state(store))).encode()
+    store.keep(NoteWritten(_TAUGHT, _KEY, seen, now)).result()

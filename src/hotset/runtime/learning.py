@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -14,7 +15,7 @@ from hotset.config import Config, parse_knobs
 from hotset.errors import BadConfig
 from hotset.files.lru import Lru
 from hotset.learn.events import OFF_ARM
-from hotset.learn.state import EMPTY, assign
+from hotset.learn.state import EMPTY, LearnState, assign, changes_in_force
 from hotset.nouns.call import Headers, header
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
 from hotset.runtime.learned_state import read_state
@@ -47,6 +48,17 @@ def profile_changes(config: Config, name: str) -> dict[str, Any]:
     return config.profiles[name].changed(config.profiles[DEFAULT_PROFILE])
 
 
+def learned_knobs(config: Config, state: LearnState) -> Knobs:
+    """The knobs of what is asked outside of a session: as a new session of the default arm."""
+    knobs = config.knobs_for("")
+    if not config.learns or config.knobs is not None:
+        return knobs
+    values = changes_in_force(state, pinned=pinned_knobs(config))
+    with suppress(msgspec.ValidationError, KeyError, TypeError):
+        return knobs.with_changes(values) if values else knobs
+    return knobs
+
+
 def _is_another(keys: SessionKeys, known: SessionArm, now: float) -> bool:
     """True if a session that opens only began with the same words as one long ago."""
     return keys.opens and not keys.is_named and now - known.since >= _SAME_OPENING_SECONDS
@@ -59,12 +71,17 @@ class Learning:
         self._config = config
         self._pinned = pinned_knobs(config)
         self._is_on = config.learns and config.knobs is None and not config.off
-        self._arms: Lru[str, SessionArm] = Lru(count=_MOST_ARMS)
-        self._kept: Lru[str, SessionArm] = Lru(count=_MOST_ARMS)
+        self._arms: Lru[str, SessionArm] = Lru("arms of sessions", count=_MOST_ARMS)
+        self._kept: Lru[str, SessionArm] = Lru("kept arms", count=_MOST_ARMS)
         """The arms that are in the store, or on their way there."""
         self.state = EMPTY
         self._version = -1
         self._lock = Lock()
+
+    @property
+    def knobs(self) -> Knobs:
+        """The knobs of what is asked outside of a session."""
+        return learned_knobs(self._config, self.state)
 
     def refresh(self, store: Store) -> None:
         """Read what was added to the store since the last look. Blocks."""

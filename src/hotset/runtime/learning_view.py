@@ -16,6 +16,7 @@ from hotset.learn.events import DEFAULT_ARM, OFF_ARM
 from hotset.learn.state import ChangeRow, LearnState, arms, changes_in_force, rows, rows_of
 from hotset.learn.trials import Arm, Tally, unscale
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
+from hotset.runtime.learned_state import observed_sessions
 from hotset.runtime.learning import DAY, pinned_knobs, profile_changes
 from hotset.runtime.reader import did_you_mean
 from hotset.store.port import Store
@@ -104,7 +105,7 @@ def learning_status(state: LearnState, config: Config, now: float) -> LearningSt
     return LearningStatus(
         is_on=not off,
         why_off=off,
-        observed=state.default.sessions + sum(arm.tally.sessions for arm in state.arms.values()),
+        observed=observed_sessions(state),
         arms=arm_views(state, now),
         changes=tuple(rows(state)),
         frozen=dict(state.frozen),

@@ -11,14 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from math import inf
 
 from hotset import tokens
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import HotsetError, StoreFailed
+from hotset.files.memory_use import release_freed
+from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
+from hotset.nouns.pressure import PressureLevel
 from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Shown
@@ -38,6 +42,7 @@ from hotset.runtime.metrics import (
     raised_lately,
 )
 from hotset.runtime.planner import Planner
+from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
@@ -56,6 +61,8 @@ _DRAIN_SECONDS = 5.0
 _LOOK_SECONDS = 2.0
 """Between two looks at what was learned, or ordered by a person."""
 _LOOKS_BETWEEN = 30  # two looks at the sessions that ended
+_LEFT_SECONDS = 1.0
+_REST_SECONDS = 3.0  # without a request: then none waits for a cache
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -108,7 +115,12 @@ class Machine:
     bounded: BoundedPool = field(default_factory=BoundedPool)
     toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
+    memory_reader: MemoryReader | None = None
+    """What says how much memory is used; None is the system."""
+    scope: ResourceScope = field(init=False)
+    """What runs for it; it ends with it."""
     background: Background = field(init=False)
+    pressure: PressureMonitor = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
     memories: ProjectMemories = field(init=False)
@@ -125,7 +137,9 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.began = self.clock()
-        self.background = Background(self._failed)
+        self.scope = PROCESS.child("machine", Budget(tasks=inf))
+        self.background = Background(self._failed, self.scope)
+        self.pressure = PressureMonitor(self.config.pressure, self.memory_reader, clock=self.clock)
         self.gister = Gister(self.keeper, self.background)
         opening = (
             partial(open_index, self.config.folder, self.config.embedding, makes_folder=False)
@@ -184,12 +198,22 @@ class Machine:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: BoundedPool | None = None,
         clock: Callable[[], float] = time.time,
+        memory_reader: MemoryReader | None = None,
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic, config.patience)
         keeper.open()
         tools = toolbox or _toolbox(config, keeper, whose)
         bounded = bounded or BoundedPool(patience=config.patience)
-        machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
+        machine = cls(
+            config,
+            wire,
+            keeper,
+            clock,
+            sleep,
+            bounded=bounded,
+            toolbox=tools,
+            memory_reader=memory_reader,
+        )
         if keeper.store is not None:
             with suppress(HotsetError):  # sessions then run with the defaults
                 machine.learning.refresh(keeper.store)
@@ -199,6 +223,9 @@ class Machine:
         )  # or the first call would wait for it
         learning = machine.background.spawn(machine._learn(), "learn")
         machine.tending.append(learning)
+        if config.pressure.enabled:
+            watching = machine.background.spawn(machine._watch_memory(), "watch the memory")
+            machine.tending.append(watching)
         for source in machine.sources:
             source.warm()
             if source.every:
@@ -211,9 +238,14 @@ class Machine:
         unused = knobs.unused if tooling.client is ClientListing.AUTO else 0
         return ToolSource(library, tooling.ghosts, self.config.patience, unused=unused)
 
-    def plan_with(self, config: Config) -> Planner:
+    def plan_with(self, config: Config, *, program_decides: bool = False) -> Planner:
         """A planner over this machine's sources: for another budget, say."""
-        return Planner(config, summaries=self.summariser.summaries_for, sources=self.sources)
+        return Planner(
+            config,
+            summaries=self.summariser.summaries_for,
+            sources=self.sources,
+            program_decides=program_decides,
+        )
 
     def over(self, wire: Wire, planner: Planner) -> Machine:
         """The same machine with another way out: for a call whose client sends it itself, and has a
@@ -282,13 +314,17 @@ class Machine:
         await self.background.drain(seconds)
         await self.wire.close()
         self.bounded.close()
+        self.planner.close()
+        self.pressure.close()
         self.keeper.close()
+        if left := await self.scope.aclose(_LEFT_SECONDS):
+            _log.warning("not ended: %s", "; ".join(left))
 
     async def _tend(self, source: Source) -> None:
-        """The upkeep of a source, in the background."""
+        """The upkeep of a source, in the background; it waits while memory is short."""
         while True:
             await asyncio.sleep(source.every)
-            if self.keeper.store is not None:
+            if self.keeper.store is not None and self.pressure.response.prefetches:
                 await source.upkeep()
 
     async def _learn(self) -> None:
@@ -300,6 +336,21 @@ class Machine:
                     if self.config.learns and number % _LOOKS_BETWEEN == _LOOKS_BETWEEN - 1:
                         await asyncio.to_thread(_tend_learning, store, self.config, self.clock())
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _watch_memory(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.pressure.seconds)
+            # Not here: dropping half of all caches takes a while.
+            rests = self.clock() - self.tally.last > _REST_SECONDS
+            for change in await asyncio.to_thread(self._look_at_memory, rests=rests):
+                event = Event(PRESSURE, self.clock(), detail=change.detail)
+                self.background.spawn(self._keep_event(event, None), "keep an event")
+
+    def _look_at_memory(self, *, rests: bool) -> list[PressureChange]:
+        changes = self.pressure.look(rests=rests)
+        if changes or (rests and self.pressure.level is not PressureLevel.NORMAL):
+            release_freed()
+        return changes
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
         if placed is not None:

@@ -54,6 +54,11 @@ class OfferRound:
         }
         self._failing: dict[str, str] = {}
 
+    def close(self) -> None:
+        """End its threads; those that hang are left alone."""
+        for pool in self._pools.values():
+            pool.close()
+
     def ask(self, scene: Scene) -> Offered:
         """Every source's candidates. It cannot fail a call or delay it for long: a slow or broken
         source offers nothing."""

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from urllib.parse import quote
 import apsw
 
 from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
+from hotset.files.scope import PROCESS, Budget, ScopedFile
 from hotset.store.store_files import BALLAST_BYTES, wal_and_shm
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
@@ -26,6 +28,7 @@ _SHORTEST_WAIT = 0.0002
 # commits take about a millisecond: a process that waits longer than ten loses its turn
 _LONGEST_WAIT = 0.01
 _IDLE_READERS = 4
+_FILES_OF_ONE = 3  # the database, its WAL and the WAL's index
 _ALWAYS = {"temp_store": "MEMORY", "trusted_schema": False, "cell_size_check": True}
 _READING = {"query_only": True}
 _WRITING = {
@@ -55,6 +58,7 @@ _FileId = tuple[int, int] | None
 """Device and inode; None if there is no such file."""
 
 
+_SCOPE = PROCESS.child("databases", Budget(files=PROCESS.budget.files / 2))
 _open_here: Counter[_FileId] = Counter()
 _sizes: dict[_FileId, int] = {}
 """Last known size of each open database: they only grow."""
@@ -74,10 +78,14 @@ class Connection(apsw.Connection):
     file: _FileId = None
     beside: tuple[_FileId, _FileId] = (None, None)
     """The WAL and its index, once they exist."""
+    held: ScopedFile
 
     def works_with(self, database: Path, file: _FileId, size: int) -> None:
         self.database, self.file = database, file
         self._path, self._wal, self._index = str(database), *map(str, wal_and_shm(database))
+        this = weakref.ref(self)
+        self.held = _SCOPE.file(database.name, lambda: _close_this(this), _FILES_OF_ONE)
+        weakref.finalize(self, self.held.release)
         with _counting:
             _open_here[file] += 1
             _sizes[file] = max(size, _sizes.get(file, 0))
@@ -247,6 +255,12 @@ def close_connection(connection: apsw.Connection) -> None:
             if not _open_here[connection.file]:
                 del _open_here[connection.file], _sizes[connection.file]
             connection.file = None
+        connection.held.release()
+
+
+def _close_this(this: weakref.ref[Connection]) -> None:
+    if (connection := this()) is not None:
+        close_connection(connection)
 
 
 @contextmanager

@@ -167,8 +167,24 @@ def check_proxy(scene: CheckScene) -> Iterator[Finding]:
             f"the proxy keeps nothing now: {status['store']}",
             "see the findings on the store below",
         )
+    if "memory" in status:  # a proxy of an older version has none
+        yield _check_memory(status["memory"])
     yield from _check_upstreams(scene)
     yield _check_traffic(scene)
+
+
+def _check_memory(memory: Mapping[str, Any]) -> Finding:
+    used = f"{size(memory['used'])} used"
+    if memory["limit"]:
+        used += f" of {size(memory['limit'])} ({memory['source']})"
+    if memory["level"] == "normal":
+        return ok("memory", used)
+    return warn(
+        "memory",
+        f"memory is short, level {memory['level']}: {used}; caches are small now"
+        + ("" if memory["prefetch"] else " and prefetch is off"),
+        "raise the limit of its group or of [pressure], or end other programs",
+    )
 
 
 def _check_upstreams(scene: CheckScene) -> Iterator[Finding]:

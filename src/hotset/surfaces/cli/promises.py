@@ -207,14 +207,15 @@ PROMISES = (
         "the state is a fold over events; the proof by kills is to come",
     ),
     Promise(
-        "V14", "Memory pressure takes things away step by step and gives them back; nothing leaks"
+        "V14",
+        "Memory pressure takes things away step by step and gives them back; nothing leaks",
+        RowState.WORKING,
     ),
-    Promise("V15", "A full agent hands its work over to a fresh one"),
+    Promise("V15", "A full agent hands its work over to a fresh one", RowState.WORKING),
     Promise(
         "V16",
         "Several kinds of agents share one project; nothing leaks to another",
-        RowState.PARTLY,
-        "several agents share a project and nothing leaks to another; no manager of several kinds",
+        RowState.WORKING,
     ),
     Promise("V17", "Safety: permissions, isolation, secrets, audit, consent", RowState.WORKING),
     Promise(

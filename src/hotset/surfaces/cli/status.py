@@ -14,6 +14,7 @@ import click
 from hotset.config import Config
 from hotset.errors import NotFound, StoreFailed
 from hotset.nouns.turn import Event
+from hotset.runtime.handoffs import HandoffCost
 from hotset.runtime.metrics import (
     Account,
     AmountSaved,
@@ -216,13 +217,39 @@ def _print_proxy(proxy: dict[str, Any], address: Address) -> None:
         )
     if proxy["store"] != "ok":
         emit(f"keeping  nothing at the moment: {proxy['store']}")
-    if "window" in proxy:  # a proxy of an older version has none
+    if "memory" in proxy:  # a proxy of an older version has none
+        emit(_describe_memory(proxy["memory"], proxy["caches"]))
+    if "window" in proxy:
         emit(f"window   {describe_window(proxy['window'])}")
     for name, url in proxy["upstreams"].items():
         emit(f"to       {name}: {url}")
+    _print_resting(proxy)
+
+
+def _print_resting(proxy: Mapping[str, Any]) -> None:
+    """What is left alone for a while because it failed."""
     for name, why in proxy.get("resting", {}).items():
         text = f"trouble  the tools of {name} rest after several failures: {plain(why)}"
         emit(click.style(text, fg="yellow"))
+    for each in proxy.get("breakers", ()):
+        if each["state"] != "closed" and not each["name"].startswith("tools of "):
+            since = moment(each["since"]) if each["since"] else "now"
+            text = f"trouble  {plain(each['name'])} rests since {since}: {plain(each['reason'])}"
+            emit(click.style(text, fg="yellow"))
+
+
+def _describe_memory(memory: Mapping[str, Any], caches: Sequence[Mapping[str, Any]]) -> str:
+    """`memory   normal: 143 MB; caches have 12 MB`."""
+    limit = f" of {size(memory['limit'])} ({memory['source']})" if memory["limit"] else ""
+    text = f"memory   {memory['level']}: {size(memory['used'])}{limit}"
+    text += f"; caches have {size(sum(each['bytes'] for each in caches))}"
+    if memory["trouble"]:
+        text += f"; it is not watched: {plain(memory['trouble'])}"
+    if memory["level"] == "normal":
+        return text
+    prefetch = "" if memory["prefetch"] else ", prefetch is off"
+    text += f", {100 * memory['share']:.0f} % of the usual at most{prefetch}"
+    return click.style(f"{text}; since {moment(memory['since'])}", fg="yellow")
 
 
 def _print_index(indexed: IndexGlance | None) -> None:
@@ -349,6 +376,7 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
                 "uncounted": found.uncounted,
                 "sessions": found.sessions,
                 "unused_tools": unused,
+                "handoffs": found.handoffs,
             }
         )
     if not found.sessions:
@@ -382,6 +410,8 @@ def _savings_lines(found: Savings) -> Iterator[str]:
         yield ""
     if found.sessions:
         yield from _total_lines(found.total)
+    if found.handoffs.handoffs:
+        yield f"\nhandoffs    {_describe_handoffs(found.handoffs)}"
 
 
 def _describe_unused(unused: UnusedTools) -> str:
@@ -390,6 +420,13 @@ def _describe_unused(unused: UnusedTools) -> str:
         f"{len(unused.names)} of {count(unused.offered, 'tool')} not called in the latest "
         f"{count(unused.sessions, 'session')}: {unused.tokens:,} tokens of every prompt "
         f"({unused.prompt_pct:.0f} %), {money(unused.dollars)}"
+    )
+
+
+def _describe_handoffs(cost: HandoffCost) -> str:
+    return (
+        f"{count(cost.handoffs, 'handoff')} sent {cost.rewritten:,} tokens anew, "
+        f"{cost.state_tokens:,} of them for states: {money(cost.dollars)} more than reading on"
     )
 
 

@@ -120,6 +120,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "checkpoints": CommandEntry(
             "checkpoints:checkpoints", "Where sessions stood as they filled the window."
         ),
+        "handoffs": CommandEntry(
+            "handoffs:handoffs", "Agents that handed over, and the state that each left."
+        ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
         "plan": CommandEntry("diff:plan", "One turn: what was decided, offered and left out."),

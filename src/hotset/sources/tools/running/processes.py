@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import IO, TypeVar, cast
 
 from hotset.errors import ToolFailed
+from hotset.files.scope import ScopedFile
 from hotset.nouns.tool import Stdio
-from hotset.sources.tools.running import server_supervisor
+from hotset.sources.tools.running import SERVERS, server_supervisor
 
+_PIPES = 4  # stdin, stdout, stderr, and the line to the process that ends it
 _START_SECONDS = (
     10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
 )
@@ -125,7 +127,8 @@ class Supervisor:
         self._dismiss()
 
     async def _started(self, program: str, cwd: str, asked: bytes) -> ServerProcess:
-        server = ServerProcess(program, when_gone=self._servers.discard)
+        server = ServerProcess(program, when_gone=self._forget)
+        server.held = SERVERS.file(program, server.kill, _PIPES)
         self._servers.add(server)
         try:
             async with asyncio.timeout(_START_SECONDS):
@@ -134,7 +137,7 @@ class Supervisor:
                 await server.started(cwd)
         except BaseException as error:
             server.kill()
-            self._servers.discard(server)
+            self._forget(server)
             if isinstance(error, TimeoutError):
                 self._dismiss()
                 raise ToolFailed(
@@ -163,6 +166,11 @@ class Supervisor:
             except asyncio.CancelledError:  # half of a request may be in there
                 self._dismiss()
                 raise
+
+    def _forget(self, server: ServerProcess) -> None:
+        self._servers.discard(server)
+        if server.held is not None:
+            server.held.release()
 
     def _opened(self) -> socket.socket:
         if self._closed:
@@ -207,6 +215,8 @@ class Supervisor:
 class ServerProcess:
     """A process that is spoken to by pipe, one message a line. Made by a `Supervisor`, and used
     from one event loop: one task receives, any number send."""
+
+    held: ScopedFile | None = None
 
     def __init__(self, program: str, *, when_gone: Callable[[ServerProcess], None]) -> None:
         self._program = program
@@ -254,7 +264,7 @@ class ServerProcess:
         """Ends the server and everything it started; may be called again. A `receive` that waits
         gets None."""
         if self._closing is None:
-            self._closing = self._loop.create_task(self._end())
+            self._closing = SERVERS.task(self._end(), "end a process")
         await asyncio.shield(self._closing)
 
     def last_words(self) -> str:
