@@ -42,7 +42,7 @@ from hotset.runtime.learned_state import (
 from hotset.runtime.observe import observe_ended
 from hotset.store.connection import Tuning
 from hotset.store.sqlite import SqliteStore
-from hotset.surfaces.cli import main as hotset
+from hotset.surfaces.cli.tree import hotset
 from hotset.testing.store_talk import StoreTalk
 
 _TUNING = Tuning(ballast_bytes=0, checkpoint_pages=50)
@@ -150,7 +150,7 @@ def _learn(store: SqliteStore, config: Config, name: str, chance: random.Random)
     elif act == 4 and chance.random() < 0.2:
         order = ["learn", "freeze", f"keep={chance.randrange(2, 9)}", "--data", str(config.folder)]
         with suppress(SystemExit):
-            hotset([*order, "--json"])
+            hotset.main([*order, "--json"], standalone_mode=False)
     else:
         knobs = {"keep": chance.randrange(2, 99)}
         id = change_id(knobs, name)

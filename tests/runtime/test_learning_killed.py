@@ -40,7 +40,8 @@ def test_a_learner_that_is_killed_leaves_a_state_that_is_the_fold_of_its_events(
 @pytest.mark.row("V13")
 @pytest.mark.slow
 def test_two_hundred_kills_leave_the_state_that_the_events_fold_to(tmp_path):
-    reports = [_report(each) for each in [_kill(tmp_path, seed, 100) for seed in (2, 3)]]
+    with _kill(tmp_path, 2, 100) as one, _kill(tmp_path, 3, 100) as two:
+        reports = [_report(one), _report(two)]
     for found in reports:
         assert found["wrong"] == []
         assert found["acknowledged"] > 300

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 
 from hotset.config import Config
-from hotset.errors import Conflict, HotsetError
+from hotset.errors import Conflict, HotsetError, NotFound, PageDamaged
 from hotset.learn.events import OBSERVED, SessionFigures
 from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import NoteWritten
@@ -44,6 +44,7 @@ QUIET_SECONDS = 1800.0
 _OBSERVED = Space("observed")
 """Sessions that were observed, by id: each is observed once."""
 _MOST_LOOKED_AT = 200  # of the latest sessions, beside the calls
+_MOST_READ = 4000  # bytes of a reply
 _VECTOR = 16  # numbers
 _SUCCESS = {Ending.SUCCESS: 1.0, Ending.PARTIAL: 0.5, Ending.FAILURE: 0.0}
 _MOST_FORMS = 40  # tools and kinds of one session
@@ -156,11 +157,15 @@ def _searched_after_offer(store: Store, turns: Sequence[Turn], searches: Sequenc
 def _hedged(store: Store, session: SessionId) -> int:
     """Replies of the model that say how unsure it is."""
     pages = store.pages(Where(session=session, kinds=frozenset({Kind.RESPONSE})))
-    return sum(
-        _HEDGES.search(store.content(page.digest)[:4000].decode("utf-8", "replace")) is not None
-        for page in pages
-        if page.role is Role.ASSISTANT
-    )
+    return sum(_is_hedge(store, page) for page in pages if page.role is Role.ASSISTANT)
+
+
+def _is_hedge(store: Store, page: Page) -> bool:
+    try:
+        text = store.content(page.digest)[:_MOST_READ].decode("utf-8", "replace")
+    except (NotFound, PageDamaged):
+        return False
+    return _HEDGES.search(text) is not None
 
 
 def _forms(
