@@ -26,7 +26,8 @@ from hotset.runtime.session_notes import found_by, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
 from hotset.window.ghosts import not_in_client
-from hotset.window.retrieval_tools import OUR_TOOLS
+from hotset.window.handoff import HANDOFF_NOTE
+from hotset.window.retrieval_tools import OUR_TOOLS, offered_specs
 
 _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
 
@@ -209,7 +210,10 @@ def _turn_events(store: Store, turn: Turn, name: str) -> Iterator[Event]:
 def _our_tools(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
     """The tools that the session was offered when this turn was planned, and those it had found by
     then."""
-    yield from sorted(OUR_TOOLS)
+    knobs = _knobs_at(store, turn, [node.chain for node in line if not node.aside]) or {}
+    yield from sorted(spec.name for spec in offered_specs(knobs.get("offers", ())))
+    if knobs.get("handoff.at"):
+        yield HANDOFF_NOTE
     chains = beginning((node.chain, node.role, node.aside) for node in line)
     _, offer = kept_offer(chains, store, turn.ref) if chains else (ROOT, None)
     yield from (spec.name for spec in not_in_client(offer.tools if offer else (), asked.tools))
@@ -311,8 +315,6 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     note = store.notes(_CANDIDATES, [turn.id]).get(turn.id)
     logged = msgspec.json.decode(note.value or b"[]", type=list[DecidedCandidate]) if note else []
     asides = {node.chain for node in store.nodes(turn.session) if node.aside}
-    first = next((chain for chain in line if chain not in asides), ROOT)
-    knobs = store.notes(_KNOBS, [first], turn.ref).get(first)
     pages = {
         Spot(page.chain, page.position): page for page in store.pages(Where(session=turn.session))
     }
@@ -320,8 +322,15 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     return TurnDecision(
         tuple(logged),
         tuple(FormDecision(row, pages.get(row.spot)) for row in fresh),
-        msgspec.json.decode(knobs.value or b"{}", type=dict[str, Any]) if knobs else None,
+        _knobs_at(store, turn, [chain for chain in line if chain not in asides]),
     )
+
+
+def _knobs_at(store: Store, turn: Turn, line: Sequence[Chain]) -> dict[str, Any] | None:
+    """What differed from the default profile when a turn was planned; None if that is unknown."""
+    first = line[0] if line else ROOT
+    note = store.notes(_KNOBS, [first], turn.ref).get(first)
+    return msgspec.json.decode(note.value or b"{}", type=dict[str, Any]) if note else None
 
 
 def _log_candidate(choice: Choice) -> DecidedCandidate:
