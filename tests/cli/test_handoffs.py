@@ -63,6 +63,13 @@ def test_a_handoff_that_is_not_there_is_a_sentence(handed: Desk):
     assert handed.run("handoffs", "nobody").code == 1
 
 
+def test_what_a_turn_was_offered_has_the_tool_for_notes(handed: Desk):
+    session = handed.run("handoffs", "--json").json()[0]["session"]
+    shown = handed.run("diff", session, "5", "--json")
+    assert shown.code in (0, 1), shown.err
+    assert "handoff_note" in shown.json()["tools"]
+
+
 @pytest.mark.row("V15")
 def test_what_handoffs_cost_is_part_of_the_savings(handed: Desk):
     cost = handed.run("savings", "--json").json()["handoffs"]

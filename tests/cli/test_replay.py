@@ -9,10 +9,11 @@ import pty
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from hotset.nouns.knobs import StateName
 from tests.cli.conftest import Desk
 
 PROMISED = {
@@ -109,6 +110,7 @@ def test_policies_are_chosen_by_name_and_all_of_them_by_all(desk: Desk, session:
         "archivalist",
         "academic",
         "architect",
+        *get_args(StateName),
     }
 
 

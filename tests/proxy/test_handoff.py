@@ -262,6 +262,7 @@ def test_a_handoff_changes_nothing_of_another_agent_s_prefix(tmp_path):
     assert all("handoff_note" not in seen_in(each.decoded) for each in theirs)
 
 
+@pytest.mark.row("V5")
 def test_a_kind_of_a_person_s_own_names_its_tools_and_when_it_hands_over(tmp_path):
     knobs = Knobs(offers=("search_history",), handoff=HandoffKnobs(at=0.5, state="tester"))
     with (

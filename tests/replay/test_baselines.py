@@ -142,7 +142,8 @@ def test_the_usual_comparison_is_ours_and_every_baseline():
     assert USUAL == ("default", "full", "truncate", "mask", "clear_tool_uses", "compact", "evict25")
     orders = {"recency", "use", "size", "topic", "task", "iterations"}
     profiles = {"lean", "librarian", "archivalist", "academic", "architect"}
-    assert set(ROSTER) == {*USUAL, *orders, *profiles}
+    hand_over = {"engineer", "designer", "inspector", "tester", "orchestrator", "guide"}
+    assert set(ROSTER) == {*USUAL, *orders, *profiles, *hand_over}
 
 
 @pytest.mark.parametrize("name", ROSTER)

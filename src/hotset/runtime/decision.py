@@ -29,7 +29,8 @@ from hotset.runtime.session_notes import found_by, has_brought, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
 from hotset.window.ghosts import not_in_client
-from hotset.window.retrieval_tools import OUR_TOOLS, SEARCH
+from hotset.window.handoff import HANDOFF_NOTE
+from hotset.window.retrieval_tools import OUR_TOOLS, SEARCH, offered_specs
 
 _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
 
@@ -213,7 +214,10 @@ def _turn_events(store: Store, turn: Turn, name: str) -> Iterator[Event]:
 def _our_tools(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:
     """The tools that the session was offered when this turn was planned, and those it had found by
     then."""
-    yield from sorted(OUR_TOOLS)
+    knobs = _knobs_at(store, turn, [node.chain for node in line if not node.aside]) or {}
+    yield from sorted(spec.name for spec in offered_specs(knobs.get("offers", ())))
+    if knobs.get("handoff.at"):
+        yield HANDOFF_NOTE
     chains = beginning((node.chain, node.role, node.aside) for node in line)
     _, offer = kept_offer(chains, store, turn.ref) if chains else (ROOT, None)
     yield from (spec.name for spec in not_in_client(offer.tools if offer else (), asked.tools))
@@ -385,13 +389,10 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     line = lineage(store.nodes(turn.session), turn)
     table = store.table(line, turn.ref)
     logged = logged_candidates(store, [turn.id]).get(turn.id, ())
-    keys = keys_of_turn(store, turn.session, set(line)).every
-    notes = store.notes(_KNOBS, keys, turn.ref) if table.sent else {}
-    knobs = next((notes[key] for key in keys if key in notes), None)
+    changed = _knobs_at(store, turn, line) if table.sent else None
     pages = {
         Spot(page.chain, page.position): page for page in store.pages(Where(session=turn.session))
     }
-    changed = msgspec.json.decode(knobs.value or b"{}", type=dict[str, Any]) if knobs else None
     ran_with = Knobs().with_changes(changed or {})
     return TurnDecision(
         logged,
@@ -405,6 +406,14 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
         tuple(_asked_back(event) for event in _turn_events(store, turn, RETRIEVED)),
         tuple(_used(store, turn)),
     )
+
+
+def _knobs_at(store: Store, turn: Turn, line: Sequence[Chain]) -> dict[str, Any] | None:
+    """What differed from the default profile when a turn was planned; None if that is unknown."""
+    keys = keys_of_turn(store, turn.session, set(line)).every
+    notes = store.notes(_KNOBS, keys, turn.ref)
+    note = next((notes[key] for key in keys if key in notes), None)
+    return msgspec.json.decode(note.value or b"{}", type=dict[str, Any]) if note else None
 
 
 def _deciding_knob(row: Shown, page: Page | None, knobs: Knobs) -> str:
