@@ -111,7 +111,7 @@ class Watcher(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        while not self._over.wait(0.1):
+        while not self._over.wait(0.1) and alive(self._pid):
             self.highest = max(self.highest, rss(self._pid))
 
 
@@ -242,9 +242,13 @@ def post(root: str, messages: list[dict]) -> int:
     request = urllib.request.Request(
         f"{root}/v1/messages", json.dumps(body).encode(), {"content-type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=600) as reply:
-        json.load(reply)
-        return reply.status
+    try:
+        with urllib.request.urlopen(request, timeout=600) as reply:
+            json.load(reply)
+            return reply.status
+    except OSError as error:
+        print("not served:", type(error).__name__, flush=True)
+        return 0
 
 
 def ask(root: str) -> dict:
@@ -278,7 +282,10 @@ def rest_of(root: str, pid: int) -> int:
 
 
 def rss(pid: int) -> int:
-    return int(resident(pid) * 1e6)
+    try:
+        return int(resident(pid) * (1 << 20))
+    except (StopIteration, OSError):  # it was killed
+        return 0
 
 
 def cpu(pid: int) -> float:

@@ -57,6 +57,9 @@ class CacheList:
     def __init__(self) -> None:
         self.response = RESPONSES[PressureLevel.NORMAL]
         """What memory pressure asks of each of them now."""
+        self.room: int | None = None
+        """Bytes up to the limit, at the latest look; None without one. Who needs much at once takes
+        a part of it."""
         self._caches: WeakSet[Cache] = WeakSet()
         self._lock = Lock()
 

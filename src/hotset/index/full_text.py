@@ -48,6 +48,7 @@ _MARGIN = (
 _FURTHER = 8  # times as many hits, where too few of the first ones may be shown
 _MOST_LOOKED_AT = 20_000
 # for additions until their commit, at most: what does not fit into it is a segment more
+LEAST_HEAP_BYTES = 15_000_000  # tantivy takes no less
 HEAP_BYTES = 128_000_000
 _FILE_MODE = 0o600
 _LOW_MACRON = "\N{MODIFIER LETTER LOW MACRON}"
@@ -366,11 +367,11 @@ def _filter_hits(
 class WordsWriter:
     """Folds into the full text. Raises `StoreBusy` if another process does."""
 
-    def __init__(self, folder: Path, *, new: bool) -> None:
+    def __init__(self, folder: Path, *, new: bool, heap: int = HEAP_BYTES) -> None:
         self._schema = _schema()
         self._folder = folder
         with _translate_errors(folder):
-            self._writer = _open_tantivy(folder, new=new).writer(HEAP_BYTES, 1)
+            self._writer = _open_tantivy(folder, new=new).writer(heap, 1)
 
     def add(self, documents: Sequence[Document]) -> None:
         texts = split_identifiers([_body(document.entry) for document in documents])

@@ -37,7 +37,7 @@ from hotset.index.database import (
 )
 from hotset.index.embed.port import Embedder, embed_checked
 from hotset.index.entries import Entries, NumberedEntry, embedded_text
-from hotset.index.full_text import HEAP_BYTES, Document, WordsWriter
+from hotset.index.full_text import HEAP_BYTES, LEAST_HEAP_BYTES, Document, WordsWriter
 from hotset.index.hybrid_search import IndexSearch
 from hotset.index.port import IndexState, Watermark
 from hotset.index.vectors import Floats, VectorsWriter
@@ -198,7 +198,7 @@ class LocalIndex:
 
     def cache_size(self) -> CacheSize:
         writers = int(self._fold_writer.is_open)
-        return CacheSize("index writers", writers, writers * HEAP_BYTES, 1, "entries", shrinks=True)
+        return CacheSize("index writers", writers, 0, 1, "entries", shrinks=True)
 
     def state(self) -> IndexState:
         generations = Generations(self._rows)
@@ -320,6 +320,8 @@ def _size(folder: Path) -> int:
 
 
 _AT_ONCE = 16_384  # entries in memory, with their vectors
+_LEAST_AT_ONCE = 256
+_ENTRY_BYTES = 8000  # its text, twice, its vector as floats and as bytes, and its document
 # entries: each commit is a segment of full text, and each segment makes every search longer
 _COMMITTED = 131_072
 _EMBED_AT_ONCE = 256
@@ -433,14 +435,15 @@ class FoldWriter:
     ) -> tuple[int, bool]:
         """Add as many as one commit takes. Returns the last number, and whether that is every
         entry."""
+        at_once = _entries_at_once(CACHES.room)
         for _ in range(_COMMITTED // _AT_ONCE):
-            batch = self._entries.beyond(folded, _AT_ONCE)
+            batch = self._entries.beyond(folded, at_once)
             if batch:
                 if meaning is not None:
                     meaning.append(self._embedded(batch), _columns(batch))
                 full_text.add([_document(each) for each in batch])
                 folded = batch[-1].doc
-            if len(batch) < _AT_ONCE:
+            if len(batch) < at_once:
                 return folded, True
             if self._stopping:
                 break
@@ -460,7 +463,9 @@ class FoldWriter:
             else None
         )
         try:
-            full_text = WordsWriter(folder / "words", new=not generation.folded)
+            full_text = WordsWriter(
+                folder / "words", new=not generation.folded, heap=_heap_bytes(CACHES.room)
+            )
         except BaseException:
             if meaning is not None:
                 meaning.close()
@@ -496,6 +501,18 @@ class FoldWriter:
         for path in self._folder.glob(f"{FOLDERS}*"):
             if path.name not in known:
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _entries_at_once(room: int | None) -> int:
+    """How many entries to hold at once: a quarter of the memory that is left, if that is less."""
+    if room is None:
+        return _AT_ONCE
+    return max(_LEAST_AT_ONCE, min(_AT_ONCE, room // 4 // _ENTRY_BYTES))
+
+
+def _heap_bytes(room: int | None) -> int:
+    """The same for what the full text collects before it writes a segment."""
+    return HEAP_BYTES if room is None else max(LEAST_HEAP_BYTES, min(HEAP_BYTES, room // 4))
 
 
 def _document(numbered: NumberedEntry) -> Document:

@@ -339,12 +339,12 @@ class Machine:
 
     async def _watch_memory(self) -> None:
         while True:
-            await asyncio.sleep(self.config.pressure.seconds)
             # Not here: dropping half of all caches takes a while.
             rests = self.clock() - self.tally.last > _REST_SECONDS
             for change in await asyncio.to_thread(self._look_at_memory, rests=rests):
                 event = Event(PRESSURE, self.clock(), detail=change.detail)
                 self.background.spawn(self._keep_event(event, None), "keep an event")
+            await asyncio.sleep(self.config.pressure.seconds)
 
     def _look_at_memory(self, *, rests: bool) -> list[PressureChange]:
         changes = self.pressure.look(rests=rests)

@@ -198,12 +198,15 @@ class PressureMonitor:
             self._trouble = type(error).__name__
         else:
             self._trouble = ""
+        limit, used = self._reading.limit, self._reading.used
+        CACHES.room = max(0, limit - used) if limit else None
 
     def close(self) -> None:
         """Everything may hold its usual share again."""
         if self.level is not PressureLevel.NORMAL:
             self._state = PressureState()
             CACHES.respond(self.response)
+        CACHES.room = None
 
     def report(self) -> dict[str, Any]:
         """The level, why, and what it means; for `status`."""
