@@ -114,8 +114,8 @@ class SearchResult:
         return sorted(every, key=lambda each: (-round(each.worth, 9), key_of(each.point)))
 
 
-Judge = Callable[[Point, int], float]
-"""What a point is worth on a session, by its number."""
+Judge = Callable[[Point, Sequence[int]], Sequence[float]]
+"""What a point is worth on each of these sessions, by their numbers."""
 
 
 def key_of(point: Point) -> str:
@@ -175,12 +175,9 @@ class _Run:
     judge: Judge
     order: Sequence[int]
     result: SearchResult
-    start: dict[int, float] = field(default_factory=dict)
-    """What the knobs in force are worth, by session."""
 
     def try_on(self, point: Point, many: int) -> Trial:
-        differences = [self._difference(point, session) for session in self.order[:many]]
-        trial = Trial(point, many, fmean(differences))
+        trial = measure_gain(point, self.judge, self.order[:many])
         self.result.trials[key_of(point)] = trial
         return trial
 
@@ -192,10 +189,11 @@ class _Run:
             going = ranked[: max(2, math.ceil(len(ranked) * _PROMOTED))]
             left = [self.try_on(each.point, many) for each in going if each.worth > 0]
 
-    def _difference(self, point: Point, session: int) -> float:
-        if session not in self.start:
-            self.start[session] = self.judge({}, session)
-        return self.judge(point, session) - self.start[session]
+
+def measure_gain(point: Point, judge: Judge, sessions: Sequence[int]) -> Trial:
+    """The gain of a point on these sessions."""
+    pairs = zip(judge(point, sessions), judge({}, sessions), strict=True)
+    return Trial(point, len(sessions), fmean(now - before for now, before in pairs))
 
 
 def _take_new(brood: Iterator[Point], known: set[str], most: int) -> list[Point]:
@@ -254,15 +252,12 @@ def _mutate(genes: Sequence[Gene], point: dict[str, Any], rng: Random) -> dict[s
     return child
 
 
-def simplify(
-    trial: Trial, judge: Judge, sessions: Sequence[int], start: Mapping[int, float]
-) -> Trial:
+def simplify(trial: Trial, judge: Judge, sessions: Sequence[int]) -> Trial:
     """The point without the knobs that bring nothing on these sessions."""
     best = trial
     for name in sorted(trial.point):
         point = {each: value for each, value in best.point.items() if each != name}
-        gain = fmean(judge(point, session) - start[session] for session in sessions)
-        less = Trial(point, trial.sessions, gain)
+        less = measure_gain(point, judge, sessions)
         if less.worth >= best.worth:
             best = less
     return best
