@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 Point = Mapping[str, Any]
@@ -25,7 +25,11 @@ _BROOD = 12
 _TOURNAMENT = 3
 _ALONE = 0.3  # of children that have one parent only
 _PROMOTED = 1 / 3  # of the points of a rung that go on to the next
-_PULL = 0.0005
+_DOUBT, _DOUBT_OF_EACH = 1.0, 0.3
+"""Standard errors that a gain has to exceed, and how many more for each changed knob: the more are
+chosen, the more of the gain is chance."""
+
+_PULL = 0.0002
 """Worth that each changed knob has to bring: what moves nothing is left alone."""
 
 
@@ -95,10 +99,15 @@ class Trial:
     """How many of the sessions it was tried on."""
     gain: float
     """The mean difference to the knobs in force on these."""
+    error: float
+    """The standard error of that mean."""
 
     @property
     def worth(self) -> float:
-        return self.gain - _PULL * len(self.point)
+        """What it gains for all that is known: of two equal gains the surer one, of two equally
+        sure the one that changes less."""
+        doubt = _DOUBT * (1 + _DOUBT_OF_EACH * len(self.point)) * self.error
+        return self.gain - doubt - _PULL * len(self.point)
 
 
 @dataclass(slots=True)
@@ -187,13 +196,15 @@ class _Run:
         for many in rungs[1:]:
             ranked = sorted(left, key=lambda each: (-each.worth, key_of(each.point)))
             going = ranked[: max(2, math.ceil(len(ranked) * _PROMOTED))]
-            left = [self.try_on(each.point, many) for each in going if each.worth > 0]
+            left = [self.try_on(each.point, many) for each in going if each.gain > 0]
 
 
 def measure_gain(point: Point, judge: Judge, sessions: Sequence[int]) -> Trial:
     """The gain of a point on these sessions."""
     pairs = zip(judge(point, sessions), judge({}, sessions), strict=True)
-    return Trial(point, len(sessions), fmean(now - before for now, before in pairs))
+    gains = [now - before for now, before in pairs]
+    error = stdev(gains) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
+    return Trial(point, len(sessions), fmean(gains), error)
 
 
 def _take_new(brood: Iterator[Point], known: set[str], most: int) -> list[Point]:
