@@ -13,6 +13,7 @@ from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.knobs import NEVER, PROFILES, FormKnobs, Knobs, Limit, PolicyName, Remembering
+from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Kind
 from hotset.nouns.tool import Deferring, Tooling
 from hotset.window.evict import POLICIES
@@ -262,6 +263,11 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         "limit": ("{over = 10, room = 5}", Limit(10, 5)),
         "limits": ("{file = {over = 10, room = 5}}", {Kind.FILE: Limit(10, 5)}),
         "tools": ("{Bash = {over = 10, room = 5}}", {"Bash": Limit(10, 5)}),
+        "files": ("{md = {over = 10, room = 5}}", {"md": Limit(10, 5)}),
+        "lines": ("{rarity = 1.5}", {"rarity": 1.5}),
+        "toolbox.client": ("{WebFetch = true}", {"WebFetch": True}),
+        "memory.tells": ("{pitfall = 0.7}", {MemoryKind.PITFALL: 0.7}),
+        "memory.signals": ("{recent = 2.0}", {"recent": 2.0}),
         "spared": ('["plan"]', {Kind.PLAN}),
         "forms.instructions": ('["AGENTS.md"]', ("AGENTS.md",)),
     }
@@ -303,6 +309,39 @@ def test_what_was_stored_of_a_session_s_knobs_is_checked_when_it_is_read_again()
     assert PROFILES["lean"].changed(Knobs())["limit"] == {"over": 500, "room": 500}
     with pytest.raises(ValidationError):
         Knobs().with_changes({"forms.logs_share": 7})
+
+
+def test_entries_of_tables_among_the_knobs_change_by_name_and_go_by_none():
+    longer = {"over": 9000, "room": 5800}
+    found = Knobs().with_changes(
+        {"tools.Bash": longer, "tools.mcp.a.b": longer, "limits.file": longer, "files.md": longer}
+        | {"memory.tells.pitfall": 0.8, "lines.rarity": -1, "keep": 6}
+    )
+
+    assert found.tools == {"Bash": Limit(9000, 5800), "mcp.a.b": Limit(9000, 5800)}
+    assert found.limits == {**Knobs().limits, Kind.FILE: Limit(9000, 5800)}
+    assert (found.value("tools.Bash"), found.value("tools.Read")) == (longer, None)
+    assert (found.value("memory.tells.pitfall"), found.value("keep")) == (0.8, 6)
+    assert found.with_changes({"tools.Bash": None}).tools.keys() == {"mcp.a.b"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tools.Bash": {"over": -1, "room": 1}},
+        {"tools.Bash": 3},
+        {"limits.nothing": {"over": 1, "room": 1}},
+        {"memory.tells.pitfall": 2.0},
+        {"memory.signals.recent": 11},
+        {"lines.rarity": 11},
+        {"keep.it": 1},
+        {"memory.nothing": 1},
+        {"nothing": 1},
+    ],
+)
+def test_a_change_of_no_knob_or_out_of_its_range_is_refused(change):
+    with pytest.raises(ValidationError):
+        Knobs().with_changes(change)
 
 
 def test_every_number_among_the_knobs_has_a_range_and_a_unit():

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hotset.replay.formats import read
-from hotset.replay.learning import KnownSessions, LearnState, keep_learned, plan_learning
+from hotset.replay.learning import KnownSessions, RecordState, keep_learned, plan_learning
 from hotset.store.sqlite import SqliteStore
 from tests.cli.conftest import Desk
 from tests.cli.recordings import (
@@ -238,7 +238,7 @@ def test_two_that_learn_the_same_at_once_keep_it_once(desk: Desk):
     with closing(SqliteStore.open(desk.data)) as one, closing(SqliteStore.open(desk.data)) as two:
         plans = [plan_learning(recorded, file, KnownSessions(each), None) for each in (one, two)]
         for store, plan in zip((one, two), plans, strict=True):
-            assert plan.state is LearnState.NEW
+            assert plan.state is RecordState.NEW
             keep_learned(store, plan)
         assert len(list(one.sessions())) == 1
     assert learned(desk, str(file))["sessions"]["known"] == 1

@@ -4,13 +4,14 @@ frozen set of knobs holds for a session; profiles are sets by name."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct, convert, field, structs, to_builtins
+from msgspec import Meta, Struct, ValidationError, convert, field, structs, to_builtins
 from msgspec.structs import replace
 
+from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Kind
 
 _ROOMY = 128_000
@@ -37,6 +38,7 @@ Characters = Annotated[int, Meta(ge=0, le=10_000_000, extra={"unit": "characters
 Seconds = Annotated[float, Meta(ge=0, le=1_000_000_000, extra={"unit": "seconds"})]
 
 Factor = Annotated[float, Meta(ge=0, le=10, extra={"unit": "a factor"})]
+Weight = Annotated[float, Meta(ge=-10, le=10, extra={"unit": "a weight"})]
 Similarity = Annotated[float, Meta(ge=0, le=1, extra={"unit": "a similarity"})]
 
 
@@ -143,6 +145,11 @@ class ToolboxKnobs(Struct, frozen=True):
     """Latest sessions that had a tool of the client's and did not call it, for it to count as
     unused: `savings` shows what such tools cost, and with `client = "auto"` in `[tools]` a new
     session's list leaves them out."""
+    past: Factor = 1.0
+    """How much past uses count in a search for tools, beside words and meaning."""
+    client: Mapping[str, bool] = {}
+    """Tools of the client's that its list keeps (`true`) or leaves out (`false`) with `client =
+    "auto"` in `[tools]`, whatever `unused` says of them."""
     waiting: Annotated[Count, _of("skills")] = 3
     """Skills that would fit and wait for a person's consent, a line each."""
 
@@ -155,6 +162,11 @@ class MemoryKnobs(Struct, frozen=True):
     tell: Probability = 0.5
     """How likely a memory must be to change what is done next. A search always finds something, and
     most prompts need none."""
+    tells: Mapping[MemoryKind, Probability] = {}
+    """The same for some kinds of memories."""
+    signals: Mapping[str, Weight] = {}
+    """Other weights of the signals by which a recall is ordered, by name. `semantic`, `episodic`
+    and `skill` add to facts, to episodes and pages, and to procedures and pitfalls."""
     advice: Annotated[Count, _of("memories")] = 2
     """Procedures, and pitfalls, in one answer: more of a kind crowd out episodes and pages."""
     cluster_alike: Similarity = 0.6
@@ -341,6 +353,11 @@ class Knobs(Struct, frozen=True):
     """Other limits for some kinds of results."""
     tools: Mapping[str, Limit] = field(default_factory=dict)
     """Other limits for some tools, by name; they win over `limits`."""
+    files: Mapping[str, Limit] = field(default_factory=dict)
+    """Other limits for files that were read, by the ending of their name (`md`); they win over
+    `tools`."""
+    lines: Mapping[str, Weight] = field(default_factory=dict)
+    """Other weights of the signs by which lines of an excerpt are chosen, by name."""
     index: Characters = 150
     """Characters of names that an excerpt lists of what it leaves out, for a window of 128,000
     tokens or more."""
@@ -411,13 +428,22 @@ class Knobs(Struct, frozen=True):
         }
 
     def with_changes(self, changes: Mapping[str, Any]) -> Knobs:
-        """This profile with what `changed` gave. Raises `msgspec.ValidationError` where a value is
-        out of its range."""
+        """This profile with other values by name: what `changed` gave, or entries of tables
+        (`tools.Bash`; None takes an entry away). Raises `msgspec.ValidationError` where there is no
+        such knob or a value is out of its range."""
         raw = to_builtins(self)
         for name, value in changes.items():
-            group, _, rest = name.rpartition(".")
-            (raw[group] if group else raw)[rest] = value
+            table, key = _place(raw, name)
+            if value is None:
+                table.pop(key, None)
+            else:
+                table[key] = value
         return convert(raw, Knobs)
+
+    def value(self, name: str) -> Any:
+        """A knob's value as JSON can hold it; None for an entry that its table does not have."""
+        table, key = _place(to_builtins(self, order="sorted"), name)
+        return table.get(key)
 
     def by_name(self) -> dict[str, Any]:
         """Every value; knobs of a group by dotted names."""
@@ -436,7 +462,7 @@ class Knobs(Struct, frozen=True):
         if tokens >= _CROWDED * self.window:
             return self
         most = max(_SHORTEST, round(_CHARS_PER_TOKEN * tokens / (self.crowd * self._scarcity)))
-        limits = (self.limit, *self.limits.values(), *self.tools.values())
+        limits = (self.limit, *_entries(self.limits, self.tools, self.files))
         if all(each.room <= most for each in limits):
             return self
         return replace(
@@ -444,11 +470,17 @@ class Knobs(Struct, frozen=True):
             limit=self.limit.at_most(most),
             limits={kind: limit.at_most(most) for kind, limit in self.limits.items()},
             tools={tool: limit.at_most(most) for tool, limit in self.tools.items()},
+            files={ending: limit.at_most(most) for ending, limit in self.files.items()},
         )
 
-    def limit_of(self, kind: Kind, tool: str) -> Limit:
-        """What holds for a result in this window."""
-        return (self.tools.get(tool) or self.limits.get(kind) or self.limit).times(self._scarcity)
+    def limit_of(self, kind: Kind, tool: str, ending: str = "") -> Limit:
+        """What holds for a result in this window; `ending`: of a file's name."""
+        own = self.files.get(ending) or self.tools.get(tool) or self.limits.get(kind)
+        return (own or self.limit).times(self._scarcity)
+
+    @property
+    def line_weights(self) -> tuple[tuple[str, float], ...]:
+        return tuple(sorted(self.lines.items()))
 
     @property
     def for_finished(self) -> Knobs:
@@ -477,6 +509,23 @@ class Knobs(Struct, frozen=True):
     @property
     def _scarcity(self) -> float:
         return max(_LEAST_SHARE, min(1.0, self.window / _ROOMY))
+
+
+def _entries(*tables: Mapping[Any, Limit]) -> Iterator[Limit]:
+    for table in tables:
+        yield from table.values()
+
+
+def _place(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
+    """The table that has a knob, and its key there. The key of an entry may have dots itself."""
+    first, _, rest = name.partition(".")
+    table, knob, key = raw, first, rest
+    if isinstance(getattr(_PLAIN_KNOBS, first, None), Struct) and first != "limit":
+        table = raw[first]
+        knob, _, key = rest.partition(".")
+    if knob not in table or (key and (knob == "limit" or not isinstance(table[knob], dict))):
+        raise ValidationError(f"there is no knob {name}")
+    return (table[knob], key) if key else (table, knob)
 
 
 DEFAULT_PROFILE = "default"

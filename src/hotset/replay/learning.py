@@ -33,7 +33,7 @@ _OK = 200
 _KEEP_SECONDS = 120.0
 
 
-class LearnState(StrEnum):
+class RecordState(StrEnum):
     NEW = "new"
     GROWN = "grown"
     KNOWN = "known"
@@ -48,7 +48,7 @@ class LearnState(StrEnum):
     """No prompt in it got a reply."""
 
 
-LEARNABLE = frozenset({LearnState.NEW, LearnState.GROWN})
+LEARNABLE = frozenset({RecordState.NEW, RecordState.GROWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class LearnableSession:
 
     recorded: RecordedSession
     file: Path
-    state: LearnState
+    state: RecordState
     turns: tuple[tuple[RequestReceived, ReplyReceived], ...] = ()
     """Each is one commit, in this order."""
 
@@ -93,11 +93,11 @@ def plan_learning(
 ) -> LearnableSession:
     """What of a recorded session is to be kept; `project`: only if it is about that folder."""
     if recorded.is_subagent:
-        return LearnableSession(recorded, file, LearnState.SUBAGENT)
+        return LearnableSession(recorded, file, RecordState.SUBAGENT)
     if project is not None and not _is_about(recorded.folder, project):
-        return LearnableSession(recorded, file, LearnState.ELSEWHERE)
+        return LearnableSession(recorded, file, RecordState.ELSEWHERE)
     if recorded.id in known.live:
-        return LearnableSession(recorded, file, LearnState.LIVE)
+        return LearnableSession(recorded, file, RecordState.LIVE)
     talk = [
         replace(each, thinking="")
         for each in recorded.messages
@@ -106,11 +106,11 @@ def plan_learning(
     whole = _parse(recorded, talk)
     links = list(link(ROOT, whole.messages))
     if not any(each.message.role is Role.ASSISTANT for each in links):
-        return LearnableSession(recorded, file, LearnState.UNANSWERED)
+        return LearnableSession(recorded, file, RecordState.UNANSWERED)
     key = f"{_KEY}{recorded.id}:{links[0].chain[:12]}"
     chains = known.chains(key)
     turns = tuple(_turns(_Record(recorded, file, key, whole), links, talk, chains))
-    state = LearnState.KNOWN if not turns else LearnState.GROWN if chains else LearnState.NEW
+    state = RecordState.KNOWN if not turns else RecordState.GROWN if chains else RecordState.NEW
     return LearnableSession(recorded, file, state, turns)
 
 

@@ -62,6 +62,9 @@ class Figures:
     departures: int = 0
     distances: list[int] = field(default_factory=list)
     """For each fault, how many calls ago the text last appeared."""
+    asked_back: list[tuple[str, int]] = field(default_factory=list)
+    """For each fault, the messages that were shown short and had what is missing: a conversation
+    and an index."""
     seconds: list[float] = field(default_factory=list)
     """Time of each plan."""
     each: dict[str, float] = field(default_factory=dict)
@@ -246,6 +249,11 @@ def _fault(
             sources.setdefault(action.needs[need][-1], []).append(need)
         brought += [
             _slice(studied.conversation, source, needs, index) for source, needs in sources.items()
+        ]
+        figures.asked_back += [
+            (studied.conversation.id, source)
+            for source in sources
+            if blocks[source].is_ours and not blocks[source].covers_others
         ]
         before, after = (bisect_right(studied.calls, at) for at in (max(sources), index))
         figures.distances.append(after - before)

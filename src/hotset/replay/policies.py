@@ -23,8 +23,10 @@ from hotset.nouns.window import WHOLE, Cause, Line, PageTable, SentRequest, Show
 from hotset.replay.conversation import RecordedConversation, TextUnits
 from hotset.tokens import count
 from hotset.window.arguments import spoken
+from hotset.window.birth import MakePreview
 from hotset.window.evict import POLICIES
 from hotset.window.plan import Moment, plan
+from hotset.window.preview import preview
 from hotset.window.price import units
 from hotset.window.retrieval_tools import SPECS
 
@@ -115,14 +117,21 @@ class PlannedShowing:
     tools: int = field(default_factory=_our_tools)
     departures: int = 0
     causes: dict[Cause, int] = field(default_factory=dict)
+    preview: MakePreview = preview
     _rows: dict[Spot, Shown] = field(default_factory=dict)
     _sent: SentRequest | None = None
     _blocks: list[ShownBlock] = field(default_factory=list)
 
+    @property
+    def rows(self) -> Mapping[Spot, Shown]:
+        """The form of every page that is not shown as it came."""
+        return self._rows
+
     def show(self, upto: int, now: float, held: int) -> Sequence[ShownBlock]:
         lines = self.conversation.lines[:upto]
         table = PageTable(self._rows, {}, self._sent)
-        moment = Moment(now, self.price, count, self.conversation.fixed + self.tools + held)
+        fixed = self.conversation.fixed + self.tools + held
+        moment = Moment(now, self.price, count, fixed, preview=self.preview)
         made = plan(lines, table, (), self.knobs, moment)
         for line in lines[len(self._blocks) :]:
             self._blocks.append(whole_block(line))

@@ -728,6 +728,7 @@ class Planner:
             "limit": NEVER,
             "limits": {},
             "tools": {},
+            "files": {},
             "echo": False,
             "early": False,
             "most": 0,

@@ -34,6 +34,12 @@ def path_of(arguments: bytes) -> str:
     return next(_paths(_decoded(arguments)), "")
 
 
+def file_ending(arguments: bytes) -> str:
+    """The ending of the name of the file that a call names: `py`; empty if it has none."""
+    found = _HAS_ENDING.search(path_of(arguments))
+    return found.group().rpartition(".")[2].lower() if found else ""
+
+
 def names_path(arguments: bytes) -> bool:
     """True if the call names its file in an argument, as tools for files do and shells do not."""
     return _NAMED_FRONT.search(arguments, 0, _FRONT) is not None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
-from hotset.text.call_shape import lines_named, names_path, path_of, reads_file
+from hotset.text.call_shape import file_ending, lines_named, names_path, path_of, reads_file
 from hotset.window.arguments import arguments, spoken
 from hotset.window.instructions import instructs
 from hotset.window.line_numbers import own_numbers
@@ -37,6 +37,8 @@ _INDEXED = 200_000  # characters searched for names
 _LOOKED_BACK = 12  # pieces: only the latest calls show what is being searched for
 _NONE: Mapping[int, Shown] = {}
 _SAYING = frozenset({Kind.PROMPT, Kind.RESPONSE})
+
+MakePreview = Callable[[str, ContentOrigin, int], Preview | None]
 
 
 def births(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> list[Shown]:
@@ -110,7 +112,8 @@ def _rows(
         result, row = place.result, place.row
         if wanting(place, seen):
             spot = Spot(weighed.lines[place.at].chain, place.position)
-            form, text = _choose_form(result, seen, partial(_search_target, weighed, place), knobs)
+            sought = partial(_search_target, weighed, place)
+            form, text = _choose_form(result, seen, sought, knobs, moment.preview)
             made = _row(spot, result.piece, form, text, moment)
             if row is None or (made.form, made.text) != (row.form, row.text):
                 yield made
@@ -186,7 +189,9 @@ class ResultPlace(NamedTuple):
 
 def _own_limit(result: Result, knobs: Knobs) -> Limit:
     """The limit of a result by what it is."""
-    limit = knobs.limit_of(result.kind, result.piece.tool)
+    kind = result.kind
+    ending = file_ending(result.arguments) if knobs.files and kind is Kind.FILE else ""
+    limit = knobs.limit_of(kind, result.piece.tool, ending)
     if 0 < limit.over < len(result.piece.content) and instructs(
         result.piece.tool, result.arguments, knobs.forms.instructions
     ):
@@ -236,7 +241,11 @@ def _body(result: Result, *, keeps_numbers: bool) -> _Body:
 
 
 def _choose_form(
-    result: Result, seen: ShownResults, sought: Callable[[], SearchTarget], knobs: Knobs
+    result: Result,
+    seen: ShownResults,
+    sought: Callable[[], SearchTarget],
+    knobs: Knobs,
+    make: MakePreview = preview,
 ) -> tuple[Form, str]:
     """The form of a new result and the text shown; an empty text if the result is shown
     unchanged."""
@@ -257,7 +266,7 @@ def _choose_form(
     if is_over and (piece.content in seen.shortened or seen.was_left_out(body.lines)):
         limit = limit.times(knobs.forms.again)
     fits = not limit.over or (repeated is not None and repeated.new <= limit.over)
-    form, text = (Form.FULL, "") if fits else _excerpt(result, body, limit, sought, knobs)
+    form, text = (Form.FULL, "") if fits else _excerpt(result, body, limit, sought, knobs, make)
     if repeated and not text:
         return Form.OVERLAP, repeated.text(body.note, content_id(piece.content))
     if repeated and (pointed := repeated.excerpt(text, knobs.forms.repeat)) != text:
@@ -266,7 +275,12 @@ def _choose_form(
 
 
 def _excerpt(
-    result: Result, body: _Body, limit: Limit, sought: Callable[[], SearchTarget], knobs: Knobs
+    result: Result,
+    body: _Body,
+    limit: Limit,
+    sought: Callable[[], SearchTarget],
+    knobs: Knobs,
+    make: MakePreview = preview,
 ) -> tuple[Form, str]:
     piece, text, made = result.piece, body.text, None
     if len(text) > limit.over:
@@ -279,8 +293,9 @@ def _excerpt(
             _lines_pointed_to(result, text, body.plain, target.lines),
             body.shift,
             target.task,
+            knobs.line_weights,
         )
-        made = preview(text, origin, limit.room)
+        made = make(text, origin, limit.room)
     if made is None:
         return (Form.EXCERPT, "\n".join([*body.note, text])) if body.note else (Form.FULL, "")
     index = _names_left_out(

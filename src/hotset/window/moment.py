@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Chain
 from hotset.nouns.price import Price
+from hotset.window.preview import ContentOrigin, Preview, preview
 
 _SLICE = 2000
 """Tokens that one retrieval returns, about."""
@@ -51,6 +52,8 @@ class Moment:
     hidden_texts: Callable[[], Iterable[str]] = tuple
     """Texts that the model saw and the client did not: an offer may already be in them."""
 
+    preview: Callable[[str, ContentOrigin, int], Preview | None] = preview
+    """Makes the excerpt of a text; whoever plans the same conversation often may remember them."""
     check: Callable[[], None] = no_bound
     """Called in every loop over messages; raises when the plan takes too long."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotset.dialects import json_bytes
-from hotset.errors import BadInput
+from hotset.errors import BadInput, HotsetError
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import ROOT, Chain, Digest, Role, SessionId
 from hotset.nouns.turn import Node, Session, Turn
@@ -25,7 +25,7 @@ from hotset.replay.formats.transcript import (
     tokens_of,
 )
 from hotset.store.exchange import read_lines
-from hotset.store.port import Blob
+from hotset.store.port import Blob, Store
 
 _MESSAGE_ADDERS: Mapping[
     DialectName, Callable[[TalkBuilder, Mapping[str, Any], float | None], None]
@@ -68,10 +68,27 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
         raise BadInput(f"{opened.file.path}: {error}") from error
     for rows in found.values():
         if rows.nodes:
-            yield _read_session(rows, content, opened.file.set)
+            yield _read_session(rows, lambda digest: content.get(digest, b""), opened.file.set)
 
 
-def _read_session(rows: _SessionRows, content: Mapping[Digest, bytes], set: str) -> RecordedSession:
+def stored_sessions(store: Store) -> Iterator[RecordedSession]:
+    """The sessions of a store, each as its longest branch; content that was lost is empty."""
+
+    def content(digest: Digest) -> bytes:
+        try:
+            return store.content(digest)
+        except HotsetError:
+            return b""
+
+    for session in store.sessions():
+        rows = _SessionRows(session, list(store.nodes(session.id)), list(store.turns(session.id)))
+        if rows.nodes:
+            yield _read_session(rows, content, "store")
+
+
+def _read_session(
+    rows: _SessionRows, content: Callable[[Digest], bytes], set: str
+) -> RecordedSession:
     line = _longest_line(rows.nodes)
     chains = {node.chain for node in line} | {ROOT}
     turns = [turn for turn in rows.turns if turn.head in chains]
@@ -80,12 +97,12 @@ def _read_session(rows: _SessionRows, content: Mapping[Digest, bytes], set: str)
     add_message = _MESSAGE_ADDERS[rows.session.dialect]
     talk = TalkBuilder(marks_ends=add_message is not add_responses_item)
     if last is not None and last.system is not None:
-        talk.add_message(Role.SYSTEM, content.get(last.system, b"").decode("utf-8", "replace"))
+        talk.add_message(Role.SYSTEM, content(last.system).decode("utf-8", "replace"))
     for node in line:
-        add_message(talk, _message_of(content.get(node.raw, b"")), node.time)
+        add_message(talk, _message_of(content(node.raw)), node.time)
         talk.set_usage(bills.get(node.chain))
     toolbox = (
-        json_bytes.lenient(content.get(last.tools, b""))
+        json_bytes.lenient(content(last.tools))
         if last is not None and last.tools is not None
         else None
     )

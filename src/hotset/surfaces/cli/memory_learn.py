@@ -21,7 +21,7 @@ from hotset.replay.learning import (
     LEARNABLE,
     KnownSessions,
     LearnableSession,
-    LearnState,
+    RecordState,
     keep_learned,
     plan_learning,
 )
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from hotset.sources.memory import ProjectMemories
 
 _WHY_NOT = {
-    LearnState.KNOWN: "known already",
-    LearnState.LIVE: "went through hotset",
-    LearnState.ELSEWHERE: "about other folders (--any-folder takes them too)",
-    LearnState.SUBAGENT: "of subagents",
-    LearnState.UNANSWERED: "without a reply",
+    RecordState.KNOWN: "known already",
+    RecordState.LIVE: "went through hotset",
+    RecordState.ELSEWHERE: "about other folders (--any-folder takes them too)",
+    RecordState.SUBAGENT: "of subagents",
+    RecordState.UNANSWERED: "without a reply",
 }
 
 
@@ -55,7 +55,7 @@ _WHY_NOT = {
 class _Learned:
     """What became of the sessions that were read."""
 
-    states: Counter[LearnState] = field(default_factory=Counter)
+    states: Counter[RecordState] = field(default_factory=Counter)
     turns: int = 0
     notes: list[str] = field(default_factory=list)
     memories: Sequence[MemoryRecord] = ()
@@ -109,14 +109,14 @@ def learn(
         with _scratch(config) if dry_run else _same(memories) as target:
             for session in sessions:
                 keep_learned(target.store(), session)
-            if learned.sessions or learned.states[LearnState.KNOWN]:  # a run that was cut short
+            if learned.sessions or learned.states[RecordState.KNOWN]:  # a run that was cut short
                 learned.memories = _remember(target, chosen, is_dry=dry_run)
     print_notes(learned.notes, quiet=chosen.quiet)
     if as_json:
         emit_json(_as_json(learned, dry_run=dry_run))
     else:
         _print_learned(chosen, learned, paths, dry_run=dry_run)
-    return OK if learned.sessions or learned.states[LearnState.KNOWN] else FOUND
+    return OK if learned.sessions or learned.states[RecordState.KNOWN] else FOUND
 
 
 def _print_recordings(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
@@ -200,7 +200,7 @@ def _same(memories: ProjectMemories) -> Iterator[ProjectMemories]:
 def _as_json(learned: _Learned, *, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
-        "sessions": {str(state): learned.states[state] for state in LearnState},
+        "sessions": {str(state): learned.states[state] for state in RecordState},
         "turns": learned.turns,
         "memories": learned.memories,
         "passed_over": learned.notes,
@@ -210,7 +210,7 @@ def _as_json(learned: _Learned, *, dry_run: bool) -> dict[str, object]:
 def _print_learned(
     chosen: ProjectOptions, learned: _Learned, paths: Sequence[Path], *, dry_run: bool
 ) -> None:
-    new, grown = learned.states[LearnState.NEW], learned.states[LearnState.GROWN]
+    new, grown = learned.states[RecordState.NEW], learned.states[RecordState.GROWN]
     parts = [f"{count(new, 'session')} {'to learn' if dry_run else 'learned'}"]
     parts += [f"{grown:,} grown"] if grown else []
     parts += [

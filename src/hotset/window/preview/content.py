@@ -74,6 +74,8 @@ class ContentOrigin:
     """What is added to a line's place, from 1, to get its number in the file, if its numbers were
     removed."""
     task: TaskText = NO_TASK
+    weights: tuple[tuple[str, float], ...] = ()
+    """Weights of the signs of lines that differ from the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,8 @@ class ToolQuery:
     words that are in every text left out."""
     reads_file: bool = False
     """True for a file read by a tool for files, mostly to be edited."""
+    weights: tuple[tuple[str, float], ...] = ()
+    """Weights of the signs of lines that differ from the usual ones."""
 
     def programs(self) -> list[tuple[str, str]]:
         """What the command runs: programs with their first argument, in order."""
@@ -165,6 +169,7 @@ def tool_query(origin: ContentOrigin, room: int = 0) -> ToolQuery:
         origin.pointed,
         task,
         origin.kind is Kind.FILE,
+        origin.weights,
     )
 
 

@@ -24,7 +24,7 @@ SIGNS = (
     *("constant", "place", "first", "last", "length", "blank", "bare", "copyable", "indent"),
     *("import", "comment", "heading", "definition", "path", "setting", "digits", "words"),
     *("names", "rarity", "pointed"),
-    *("call", "call part", "said", "said part", "asked", "asked part", "before", "before part"),
+    *("call", "call_part", "said", "said_part", "asked", "asked_part", "before", "before_part"),
     *("near", "around"),
 )
 """Names of what is known of a line. The last ten: overlap with the words of the task, by whole
@@ -67,7 +67,9 @@ def line_scores(lines: Sequence[str], query: ToolQuery) -> list[float]:
     signs = line_signs(lines, query)
     if not any(own[-1] for own in signs):
         return []
-    return [round(1 / (1 + exp(-sum(map(mul, WEIGHTS, own)))), _DIGITS) for own in signs]
+    changed = dict(query.weights)
+    weights = [changed.get(name, own) for name, own in zip(SIGNS, WEIGHTS, strict=True)]
+    return [round(1 / (1 + exp(-sum(map(mul, weights, own)))), _DIGITS) for own in signs]
 
 
 def line_signs(lines: Sequence[str], query: ToolQuery) -> list[tuple[float, ...]]:

@@ -1,0 +1,161 @@
+"""What learning is told: the payloads of its events, as JSON. Numbers, ids and names of knobs,
+tools and kinds; never content."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+Unit = Annotated[float, Meta(ge=0, le=1)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Counted = Annotated[int, Meta(ge=0)]
+Context = Annotated[int, Meta(ge=0, le=9)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+DEFAULT_ARM = "default"
+OFF_ARM = "off"
+BY_BANDIT = "bandit"
+BY_PERSON = "person"
+
+
+class SessionFigures(Struct, frozen=True, omit_defaults=True):
+    """A session that ended."""
+
+    session: Name
+    arm: Name = DEFAULT_ARM
+    """`default`, `off`, a profile's name, or the id of a change under trial."""
+    changes: tuple[str, ...] = ()
+    """Ids of learned changes in force."""
+    explored: dict[str, Unit] = {}
+    """Where in its range each knob was that this session ran with moved."""
+    context: Context = 0
+    """The cluster of its prompts."""
+    vector: tuple[float, ...] = ()
+    """A small vector of its first prompt, from which clusters are found; empty leaves them as they
+    are."""
+    success: Unit | None = None
+    """1 it worked, 0.5 partly, 0 it failed; None: not known."""
+    reward: float | None = None
+    """From -1 to 1, relative to the session's own baseline: its replay with the default knobs, or
+    full history."""
+    cost: NotNegative = 0.0
+    """What was paid, in units of an uncached input token."""
+    whole: NotNegative = 0.0
+    """What full history would have cost."""
+    turns: Counted = 0
+    faults: Counted = 0
+    refaults: Counted = 0
+    searches: Counted = 0
+    corrections: Counted = 0
+    rereads: Counted = 0
+    latency_ms: NotNegative = 0.0
+    signals: dict[str, float] = {}
+    """`tests_passed`, `tests_failed`, `reverted`, `follow_ups`, `hedges`, `abandoned`, ..."""
+    forms: dict[str, tuple[int, int, int]] = {}
+    """By `tool:Bash` or `kind:file`: results shown short, asked back, shown whole."""
+
+
+class Change(Struct, frozen=True, omit_defaults=True):
+    """Knobs that somebody proposes to turn."""
+
+    id: Name
+    knobs: dict[str, Any]
+    """By dotted name, as JSON can hold it."""
+    before: dict[str, Any]
+    by: str
+    """Who proposes it."""
+    why: str
+    """A sentence of numbers."""
+    evidence: dict[str, float] = {}
+    is_safe: bool = False
+    """It only shows more than before and cannot hide anything: the replay gate is enough to adopt
+    it. Others need a share of sessions first."""
+
+
+class GateVerdict(Struct, frozen=True, omit_defaults=True):
+    """What replay on later sessions says of a change."""
+
+    change: Name
+    passed: bool
+    gain: float
+    """The mean of log(cost before / cost after) per session, with its bounds at any time."""
+    low: float
+    high: float
+    sessions: Counted
+    faults: NotNegative = 1.0
+    """Faults after, as a multiple of those before."""
+    canary: Unit = 0.0
+    """The share of trials with shuffled labels that would have passed."""
+    why: str = ""
+
+
+class ChangeDecision(Struct, frozen=True, omit_defaults=True):
+    """A change is adopted, or taken back."""
+
+    change: Name
+    why: str
+    saved: float = 0.0
+    """So far, in units of an uncached input token."""
+    by: str = BY_BANDIT
+
+
+class TrialSetting(Struct, frozen=True, omit_defaults=True):
+    """Which share of new sessions each arm under trial gets; the default arm has the rest."""
+
+    shares: dict[str, Unit]
+    """0 ends an arm's trial. A person's are fixed; the bandit moves the others."""
+    by: str = BY_PERSON
+    explore: Unit | None = None
+    """The share of sessions of the default arm that try other positions of a few knobs; None leaves
+    it."""
+    explorable: tuple[str, ...] | None = None
+    """Which knobs may be explored; None leaves it."""
+
+
+class KnobsSetting(Struct, frozen=True, omit_defaults=True):
+    """A person freezes, thaws or resets knobs, or switches learning."""
+
+    knobs: tuple[Name, ...] = ()
+    """By dotted name; a group's or a mapping's name means all in it. None: all."""
+    values: dict[str, Any] = {}
+    """For frozen knobs: the value that holds from now on. Without one, what is in force now."""
+    is_on: bool = True
+    """For `LearningSwitched`."""
+
+
+EVENTS: Mapping[str, type[Struct]] = {
+    "SessionObserved": SessionFigures,
+    "ChangeProposed": Change,
+    "ChangeGated": GateVerdict,
+    "ChangeAdopted": ChangeDecision,
+    "ChangeRolledBack": ChangeDecision,
+    "TrialChanged": TrialSetting,
+    "KnobsFrozen": KnobsSetting,
+    "KnobsThawed": KnobsSetting,
+    "LearningReset": KnobsSetting,
+    "LearningSwitched": KnobsSetting,
+}
+LEARN_EVENTS = frozenset(EVENTS)
+
+_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in EVENTS.items()}
+
+
+def encode_payload(payload: Struct) -> str:
+    """The text of an event's `data`."""
+    return msgspec.json.encode(payload, order="sorted").decode()
+
+
+def decode_payload(name: str, data: str) -> Any:
+    """The struct of an event. Raises `KeyError` for an unknown name, `msgspec.MsgspecError` or
+    `UnicodeError` where the text is damaged."""
+    return _DECODERS[name].decode(data)
+
+
+def change_id(knobs: Mapping[str, Any], by: str) -> str:
+    """The id of a change: the same proposal has the same id."""
+    text = msgspec.json.encode([knobs, by], order="sorted")
+    return f"c-{sha256(text).hexdigest()[:8]}"
