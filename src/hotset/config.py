@@ -97,6 +97,7 @@ class Settings(Struct, frozen=True):
     summary_seconds: Annotated[Seconds, _place("summary", "seconds")] = 60.0
     tools: Annotated[bool, _place("tools", "enabled")] = True
     memory: Annotated[bool, _place("memory", "enabled")] = True
+    learn: Annotated[bool, _place("learn", "enabled")] = True
     patience: Annotated[float, Meta(ge=1, le=1000)] = 1.0
 
 
@@ -172,6 +173,8 @@ class Config:
     """Factor on every wait for our own work: more for a slow machine."""
     tooling: Tooling = field(default_factory=Tooling)
     memory: Remembering = field(default_factory=Remembering)
+    learns: bool = True
+    """New sessions get what the project's earlier ones taught."""
     servers: tuple[Path, ...] = ()
     """The files that list MCP servers: the user's own, and the project's, whose entries override
     those."""
@@ -250,7 +253,7 @@ def load(
     chosen, origins = _settings(flags, env, file, path)
     tables = {
         name: _table(file, name, path)
-        for name in ("window", "knobs", "summary", "search", "tools", "memory", "alerts")
+        for name in ("window", "knobs", "summary", "search", "tools", "memory", "learn", "alerts")
     }
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
@@ -262,7 +265,7 @@ def load(
             PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs),
             f"[{shares_table}] in {path}",
         )
-    for name in ("summary", "search"):
+    for name in ("summary", "search", "learn"):
         _check_names(name, tables[name], path)
     patience = chosen.patience  # values of the file are taken as they are
     waits = {
@@ -303,6 +306,7 @@ def load(
         patience=chosen.patience,
         tooling=structs.replace(tooling, enabled=chosen.tools),
         memory=structs.replace(memory, enabled=chosen.memory),
+        learns=chosen.learn,
         servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),
         user=Path(env["HOME"]) if env.get("HOME") else Path.home(),
         environ=env,
@@ -438,8 +442,8 @@ def _check_names(table: str, given: Mapping[str, Any], path: Path) -> None:
     settings = ((setting.name, _facts(setting.type)[1]) for setting in structs.fields(Settings))
     known = [facts["key"] or name for name, facts in settings if facts.get("table") == table]
     for name in sorted(given.keys() - set(known)):
-        key = {"summary": "HOTSET_SUMMARY_KEY", "search": "HOTSET_EMBEDDING_KEY"}[table]
-        _refuse_name(name, known, f"{table} in {path}", f" (a key: {key})")
+        key = {"summary": "HOTSET_SUMMARY_KEY", "search": "HOTSET_EMBEDDING_KEY"}.get(table)
+        _refuse_name(name, known, f"{table} in {path}", f" (a key: {key})" if key else "")
 
 
 def _values(

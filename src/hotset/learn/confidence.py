@@ -3,7 +3,7 @@ other.
 
 For each value m of a grid somebody bets against "the mean is m", with stakes that depend only on
 what came before. If the mean is m, the capital is expected to stay as it is, so that the chance
-that it ever grows to 1 / alpha is at most alpha (Ville). Values against which somebody got that rich
+that it ever grows to 1 / alpha is at most alpha (Ville). Values against which somebody got so rich
 are ruled out. The stakes are the nearly growth-optimal ones of Waudby-Smith and Ramdas, "Estimating
 means of bounded random variables by betting" (2023).
 """

@@ -18,6 +18,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 DEFAULT_ARM = "default"
 OFF_ARM = "off"
+OBSERVED = "SessionObserved"
 BY_BANDIT = "bandit"
 BY_PERSON = "person"
 
@@ -128,7 +129,7 @@ class KnobsSetting(Struct, frozen=True, omit_defaults=True):
 
 
 EVENTS: Mapping[str, type[Struct]] = {
-    "SessionObserved": SessionFigures,
+    OBSERVED: SessionFigures,
     "ChangeProposed": Change,
     "ChangeGated": GateVerdict,
     "ChangeAdopted": ChangeDecision,

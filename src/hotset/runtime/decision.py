@@ -20,8 +20,9 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.message import Request
 from hotset.nouns.note import Space
 from hotset.nouns.page import ROOT, Chain, Page
-from hotset.nouns.turn import Event, Node, Reference, Turn
+from hotset.nouns.turn import Event, Node, Reference, Turn, TurnId
 from hotset.nouns.window import WHOLE, Cause, Form, Hidden, PageTable, Shown, Spot
+from hotset.runtime.offer_round import AskedSource
 from hotset.runtime.session_notes import found_by, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
@@ -238,6 +239,10 @@ def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | Non
 _CANDIDATES = Space("candidates")
 """Keyed by the turn's name."""
 
+_ASKED = Space("asked")
+"""Sources that looked for candidates: how many each had, and its milliseconds. Keyed by the turn's
+name."""
+
 _KNOBS = Space("knobs")
 """Keyed by the session's first message: what differs from the default profile."""
 
@@ -304,12 +309,42 @@ def candidates_note(turn: str, choices: tuple[Choice, ...]) -> NoteWritten | Non
     return NoteWritten(_CANDIDATES, turn, msgspec.json.encode(logged)) if logged else None
 
 
+def asked_note(turn: str, asked: Sequence[AskedSource]) -> NoteWritten | None:
+    """A note with the sources that looked for something; None if none did."""
+    rows = {each.name: (each.results, round(each.ms, 1)) for each in asked}
+    return NoteWritten(_ASKED, turn, msgspec.json.encode(rows)) if rows else None
+
+
+def asked_sources(store: Store, turns: Sequence[TurnId]) -> dict[str, tuple[AskedSource, ...]]:
+    """The sources that looked for something, by turn."""
+    notes = store.notes(_ASKED, turns) if turns else {}
+    return {
+        turn: tuple(
+            AskedSource(name, results, ms)
+            for name, (results, ms) in msgspec.json.decode(
+                note.value or b"{}", type=dict[str, tuple[int, float]]
+            ).items()
+        )
+        for turn, note in notes.items()
+    }
+
+
+def logged_candidates(
+    store: Store, turns: Sequence[TurnId]
+) -> dict[str, tuple[DecidedCandidate, ...]]:
+    """The candidates of these turns, by turn."""
+    notes = store.notes(_CANDIDATES, turns) if turns else {}
+    return {
+        turn: tuple(msgspec.json.decode(note.value or b"[]", type=list[DecidedCandidate]))
+        for turn, note in notes.items()
+    }
+
+
 def read_decision(store: Store, turn: Turn) -> TurnDecision:
     """The decisions of a stored turn."""
     line = lineage(store.nodes(turn.session), turn)
     table = store.table(line, turn.ref)
-    note = store.notes(_CANDIDATES, [turn.id]).get(turn.id)
-    logged = msgspec.json.decode(note.value or b"[]", type=list[DecidedCandidate]) if note else []
+    logged = logged_candidates(store, [turn.id]).get(turn.id, ())
     asides = {node.chain for node in store.nodes(turn.session) if node.aside}
     first = next((chain for chain in line if chain not in asides), ROOT)
     knobs = store.notes(_KNOBS, [first], turn.ref).get(first)
@@ -318,7 +353,7 @@ def read_decision(store: Store, turn: Turn) -> TurnDecision:
     }
     fresh = (row for row in table.shown.values() if row.time == turn.started)
     return TurnDecision(
-        tuple(logged),
+        logged,
         tuple(FormDecision(row, pages.get(row.spot)) for row in fresh),
         msgspec.json.decode(knobs.value or b"{}", type=dict[str, Any]) if knobs else None,
     )

@@ -7,14 +7,16 @@ import copy
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 
 from hotset import tokens
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
-from hotset.errors import StoreFailed
+from hotset.errors import HotsetError, StoreFailed
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.tool import ClientListing
@@ -23,6 +25,7 @@ from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
+from hotset.runtime.learning import Learning, tend_learning
 from hotset.runtime.metrics import (
     SUMMARISED,
     SUMMARY_FAILED,
@@ -50,6 +53,9 @@ from hotset.window.repeats import NO_REPEATS, POINTED, Repeats
 _log = logging.getLogger("hotset")
 
 _DRAIN_SECONDS = 5.0
+_LOOK_SECONDS = 2.0
+"""Between two looks at what was learned, or ordered by a person."""
+_LOOKS_BETWEEN = 30  # two looks at the sessions that ended
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -110,6 +116,7 @@ class Machine:
     """Where offers, answers and finds come from. A new source is one line here."""
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
+    learning: Learning = field(init=False)
     ledger: Ledger = field(init=False)
     """Of the turns since the start."""
     watch: Watch = field(init=False)
@@ -161,6 +168,7 @@ class Machine:
             summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock
         )
         self.planner = self.plan_with(self.config)
+        self.learning = Learning(self.config)
         self.ledger = empty_ledger(self.config, _MOST_BOOKS)
         self.watch = Watch(self.config.thresholds)
 
@@ -186,6 +194,8 @@ class Machine:
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
         )  # or the first call would wait for it
+        learning = machine.background.spawn(machine._learn(), "learn")
+        machine.tending.append(learning)
         for source in machine.sources:
             source.warm()
             if source.every:
@@ -277,6 +287,16 @@ class Machine:
             await asyncio.sleep(source.every)
             if self.keeper.store is not None:
                 await source.upkeep()
+
+    async def _learn(self) -> None:
+        """Follow what the project learns, and add to it when sessions end; in the background."""
+        for number in count():
+            if (store := self.keeper.store) is not None:
+                with suppress(HotsetError):  # a store that is down is reported elsewhere
+                    await asyncio.to_thread(self.learning.refresh, store)
+                    if self.config.learns and number % _LOOKS_BETWEEN == _LOOKS_BETWEEN - 1:
+                        await asyncio.to_thread(tend_learning, store, self.config, self.clock())
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
         if placed is not None:

@@ -41,10 +41,11 @@ from hotset.runtime.cache_marks import (
     choose_marks,
     has_marks,
 )
-from hotset.runtime.decision import SessionKnobs, candidates_note
+from hotset.runtime.decision import SessionKnobs, asked_note, candidates_note
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
-from hotset.runtime.offer_round import OfferRound
+from hotset.runtime.offer_round import AskedSource, Offered, OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
+from hotset.runtime.session_arm import PLAIN, SessionArm
 from hotset.runtime.session_notes import Calibrations, Deferrals, Resuming
 from hotset.sources.history import LineTurns
 from hotset.sources.port import Scene, Source
@@ -166,6 +167,7 @@ class PlannedTurn:
     bill: Bill
     cpu: float = 0.0
     """Seconds of computing that planning took."""
+    asked: tuple[AskedSource, ...] = ()
 
     @property
     def request(self) -> Request:
@@ -313,6 +315,7 @@ class Planner:
         agent: str = "",
         turn: TurnId | None = None,
         received: RequestReceived | None = None,
+        arm: SessionArm = PLAIN,
     ) -> PlannedTurn:
         """Plan a request. Raises `Unplanned` if the request is not ours to plan."""
         if request.previous or not request.messages:
@@ -323,11 +326,12 @@ class Planner:
         # A provider that stores the conversation would store our version of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
         off = off or self._config.off or held
-        facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent)
+        facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent, arm=arm)
         lines = self._weigher.lines(facts.links, facts.request.model, facts.hidden)
         scene = self._scene(facts, lines, agent, turn or TurnId(secrets.token_hex(8)), received)
-        offers = self._listable(facts, self._offers.ask(scene)) if facts.offered else ()
-        planned = self._decide(facts, lines, scene, offers)
+        offered = self._offers.ask(scene) if facts.offered else Offered()
+        offers = self._listable(facts, offered.candidates)
+        planned = replace(self._decide(facts, lines, scene, offers), asked=offered.asked)
         bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
         return replace(planned, bill=bill, cpu=time.thread_time() - worked)
 
@@ -438,6 +442,7 @@ class Planner:
             self._brought.note(facts.links[-1].chain, facts.now) if facts.brought else None,
             self._session_knobs.note(first, facts.knobs),
             candidates_note(planned.scene.turn, planned.plan.choices),
+            asked_note(planned.scene.turn, planned.asked),
         ]
         return (*kept, *(note for note in notes if note is not None))
 
@@ -473,6 +478,7 @@ class Planner:
         *,
         off: bool,
         agent: str,
+        arm: SessionArm,
     ) -> RequestFacts:
         price = self._price(request.model, upstream)
         links = self._linked.of(request)
@@ -528,7 +534,7 @@ class Planner:
             ratio=self._calibrations.ratio(request.model, store),
             left_out=left_out,
             own=self._weigher.fixed(request),
-            knobs=self._knobs(request, price, agent, askable=offered or brought),
+            knobs=self._knobs(request, price, agent, arm, askable=offered or brought),
         )
 
     def _with_one_set(
@@ -715,13 +721,19 @@ class Planner:
         )
         return replace(marks, lasting=lasting)
 
-    def _knobs(self, request: Request, price: Price, agent: str, *, askable: bool) -> Knobs:
+    def _knobs(
+        self, request: Request, price: Price, agent: str, arm: SessionArm, *, askable: bool
+    ) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        return self._turned(agent, min(self._config.budget or room, room), askable)
+        window = min(self._config.budget or room, room)
+        return self._turned(agent, window, arm.knobs, askable)
 
-    def _turn_knobs(self, agent: str, window: int, askable: bool) -> Knobs:
+    def _turn_knobs(self, agent: str, window: int, changes: str, askable: bool) -> Knobs:
         """The knobs of requests: the same object for the same arguments."""
-        knobs = self._config.knobs_for(agent).turned({"window": window})
+        knobs = self._config.knobs_for(agent)
+        if changes != PLAIN.knobs:
+            knobs = knobs.with_changes(msgspec.json.decode(changes))
+        knobs = knobs.turned({"window": window})
         # Without our tools the model could not ask for what is missing: then pages leave only if
         # the window would overflow.
         blind = {

@@ -18,11 +18,13 @@ from hotset.nouns.message import Reply, Request, Usage
 from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.background import Late, TooManyThreads
 from hotset.runtime.checkpoints import note_checkpoints
+from hotset.runtime.clients import session_key
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.record import KEEPING, Record
 from hotset.runtime.renderer import Forbidden, Unplanned
 from hotset.runtime.rounds import answer_round, body_of, sum_usages, usages_of, working_rounds
+from hotset.runtime.session_arm import PLAIN, SessionArm, arm_note, session_keys
 from hotset.runtime.turn import OwnTools, SentPlan, SentRounds, SentTurn
 from hotset.sources.code import Prefetches
 from hotset.sources.port import TurnEnd
@@ -53,16 +55,37 @@ async def plan_turn(record: Record, machine: Machine) -> None:
         machine.background.spawn(_keep_outcome(outcome, record), "keep an outcome")
     if request is None or store is None or machine.keeper.trouble:
         return
-    off = machine.config.off or header(headers, _SWITCH).strip().lower() == "off"
     if request.previous:
         await _fail_open(_resume(request, record, store, machine), record)
-    elif off:
+        return
+    off = machine.config.off or header(headers, _SWITCH).strip().lower() == "off"
+    arm = PLAIN if off else await _find_arm(request, record, store, machine)
+    planning = _plan(request, record, store, machine, arm, off=off or arm.is_off)
+    if off or arm.is_off:
         # It goes out unchanged: only the ledger needs a plan, which is made while the provider
         # works.
-        counting = _fail_open(_plan(request, record, store, machine, off=True), record)
+        counting = _fail_open(planning, record)
         record.beside(machine.background.spawn(counting, "count what a call costs"))
     else:
-        await _fail_open(_plan(request, record, store, machine, off=False), record)
+        await _fail_open(planning, record)
+
+
+async def _find_arm(request: Request, record: Record, store: Store, machine: Machine) -> SessionArm:
+    """The arm that the session runs with; kept with its first request, and once more under its
+    first reply."""
+    opened, learning = record.sent.opened, machine.learning
+    try:
+        keys = session_keys(request, session_key(opened.call.headers))
+        found = learning.arm(keys, opened.call.headers, opened.time)
+        if found is None:  # it began in another process
+            queue = machine.bounded.of(opened.queue)
+            found = await queue.run(learning.read_arm, keys, store)
+    except Exception as error:
+        # fail open: the session runs with the defaults
+        record.bypassed(f"a fault of ours in learning: {type(error).__name__}")
+        return PLAIN
+    record.also(*(arm_note(key, found, opened.id) for key in learning.unkept(keys)))
+    return learning.with_orders(found)
 
 
 async def _fail_open(work: Awaitable[None], record: Record) -> None:
@@ -90,13 +113,19 @@ async def _resume(request: Request, record: Record, store: Store, machine: Machi
 
 
 async def _plan(
-    request: Request, record: Record, store: Store, machine: Machine, *, off: bool
+    request: Request,
+    record: Record,
+    store: Store,
+    machine: Machine,
+    arm: SessionArm,
+    *,
+    off: bool,
 ) -> None:
     opened, planner = record.sent.opened, machine.planner
     upstream = opened.call.upstream
     planning = partial(planner.prepare, request, opened.dialect, store, opened.time, upstream)
     planning = partial(planning, off=off, agent=opened.agent, turn=opened.id)
-    planning = partial(planning, received=opened.received(machine.began))
+    planning = partial(planning, received=opened.received(machine.began), arm=arm)
     try:
         quick = not off and planner.is_quick(request)
         planned = planning() if quick else await machine.bounded.of(opened.queue).run(planning)

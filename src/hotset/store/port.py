@@ -401,6 +401,13 @@ class Store(Protocol):
         self, session: SessionId | None = None, name: str | None = None
     ) -> Iterator[Event]: ...
 
+    def events_after(
+        self, number: int, limit: int, names: frozenset[str] = frozenset()
+    ) -> Sequence[tuple[int, Event]]:
+        """The next events of these names, or of any, in the order in which they were kept, each
+        with its number in it, as `pages_after` gives pages."""
+        ...
+
     def reference(self, id: str) -> Reference:
         """Raises `NotFound`."""
         ...

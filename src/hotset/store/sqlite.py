@@ -287,6 +287,12 @@ class SqliteStore:
         for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
 
+    def events_after(
+        self, number: int, limit: int, names: frozenset[str] = frozenset()
+    ) -> Sequence[tuple[int, Event]]:
+        found = self._after(EVENT, number, limit, "name", sorted(names))
+        return [(seq, _as_asked(event, not names or event.name in names)) for seq, event in found]
+
     def reference(self, id: str) -> Reference:
         return self._by_id(REFERENCE, id)
 
@@ -419,7 +425,12 @@ class SqliteStore:
                 self.database.name,
                 f"{missing}; `hotset repair` saves what is left and lets go of the rest",
             )
-        if (self.folder / SEAL).exists() and read_seal(self.folder) is None:
+        seal = self.folder / SEAL
+        with self._reading() as connection:
+            commits = committed_in(connection).commits
+        # A process that was killed right behind its first commit leaves an empty one.
+        begun = seal.exists() and (seal.stat().st_size or commits > 1)
+        if begun and read_seal(self.folder) is None:
             yield Damage(
                 "file",
                 SEAL,
@@ -475,12 +486,25 @@ class SqliteStore:
         for row in self._stream(table, ["session = ?"], [session]):
             yield _as_asked(row, getattr(row, "session", None) == session)
 
-    def _after(self, table: RowTable[Noun], number: int, limit: int) -> list[tuple[int, Noun]]:
-        sql = f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ? ORDER BY seq LIMIT ?'
+    def _after(
+        self,
+        table: RowTable[Noun],
+        number: int,
+        limit: int,
+        column: str = "",
+        among: Sequence[str] = (),
+    ) -> list[tuple[int, Noun]]:
+        """The next rows; only those whose `column` is `among` these, if any are given."""
+        these = f" AND {column} IN ({', '.join('?' * len(among))})" if among else ""
+        sql = (
+            f'SELECT seq, {table.names} FROM "{table.name}" WHERE seq > ?{these} '
+            "ORDER BY seq LIMIT ?"
+        )
         found: list[tuple[int, Noun]] = []
         while len(found) < limit:
             with self._reading() as connection:
-                rows: list[Any] = connection.execute(sql, (number, limit - len(found))).fetchall()
+                given = (number, *among, limit - len(found))
+                rows: list[Any] = connection.execute(sql, given).fetchall()
             if not rows:
                 break
             number = next_seq(number, rows[-1][0])

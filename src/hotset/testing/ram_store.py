@@ -452,6 +452,13 @@ class RamStore:
             ]
         )
 
+    def events_after(
+        self, number: int, limit: int, names: frozenset[str] = frozenset()
+    ) -> Sequence[tuple[int, Event]]:
+        with self._lock:
+            every = list(enumerate(self._shelves.events, 1))[max(0, number) :]
+        return [each for each in every if not names or each[1].name in names][: max(0, limit)]
+
     def reference(self, id: str) -> Reference:
         return _get_row(self._shelves.references, id, "reference")
 

@@ -385,6 +385,23 @@ def check_pages_can_be_followed_in_the_order_in_which_they_were_kept(store: Stor
 
 
 @on_fresh
+def check_events_can_be_followed_by_name(store: Store) -> None:
+    names = ("Evicted", "Alert", "Retrieved", "Alert", "Evicted")
+    for at, name in enumerate(names):
+        store.keep(Event(name, float(at), detail={"at": at})).result()
+    every = store.events_after(0, 100)
+    assert [event for _, event in every] == list(store.events()), "events come in another order"
+    assert all(0 < one < two for (one, _), (two, _) in pairwise(every)), "numbers do not grow"
+    alerts = store.events_after(0, 100, frozenset({"Alert"}))
+    assert alerts == [each for each in every if each[1].name == "Alert"], "other events came"
+    assert store.events_after(alerts[0][0], 1, frozenset({"Alert"})) == alerts[1:], (
+        "what follows an event does not come next"
+    )
+    assert not store.events_after(every[-1][0], 10), "events came behind the last"
+    assert not store.events_after(0, 0), "events came though none were asked for"
+
+
+@on_fresh
 def check_events_references_and_gists_are_kept(store: Store) -> None:
     session = _session(store)
     events = [

@@ -36,7 +36,14 @@ if TYPE_CHECKING:
         Economics as Economics,
         SessionEconomics as SessionEconomics,
     )
-    from hotset.sources.memory.encode.session import OUTCOME as OUTCOME
+    from hotset.sources.memory.encode.encoder import (
+        GoalWork as GoalWork,
+        judge_session as judge_session,
+    )
+    from hotset.sources.memory.encode.session import (
+        OUTCOME as OUTCOME,
+        read_session as read_session,
+    )
     from hotset.sources.memory.kinds import (
         DEFAULT_KIND as DEFAULT_KIND,
         KINDS as KINDS,
@@ -75,7 +82,8 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "consolidation": "RollbackPlan",
-    "encode.session": "OUTCOME",
+    "encode.encoder": "GoalWork judge_session",
+    "encode.session": "OUTCOME read_session",
     "curation": "SkillDraft ReviewVerdict as_diff",
     "memory_writer": "REVIEW follow_memories run_name",
     "kinds": "DEFAULT_KIND KINDS NAMED_KINDS PERSON WORDED_KINDS ids_in is_memory_id kind_named",

@@ -355,7 +355,12 @@ class ProjectMemories:
                     store,
                     session,
                     recalled_event(
-                        found.candidates, self._clock(), asking.session, found.task, took
+                        found.candidates,
+                        self._clock(),
+                        asking.session,
+                        found.task,
+                        ms=took,
+                        shown=text.shown,
                     ),
                 )
         if not dated.text or listed is None:

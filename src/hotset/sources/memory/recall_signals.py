@@ -363,9 +363,12 @@ def recalled_event(
     now: float,
     session: SessionId | None,
     task: Task,
+    *,
     ms: float,
+    shown: Iterable[str] = (),
 ) -> Event:
-    """The log entry of a recall: ids and numbers, never words of the question or the results."""
+    """The log entry of a recall: ids and numbers, never words of the question or the results.
+    `shown` are the ids in the answer."""
     signals = [
         {name: round(value, _DIGITS) for name, value in each.items() if value}
         for _, each in candidates
@@ -375,6 +378,7 @@ def recalled_event(
         "signals": msgspec.json.encode(signals).decode(),
         "task": str(task),
         "ms": round(ms, 1),
+        "shown": " ".join(shown),
     }
     return Event(RECALLED_EVENT, now, session, 0, detail)
 

@@ -211,6 +211,30 @@ def user_verdict(text: str) -> Ending | None:
     return None
 
 
+_CORRECTS = re.compile(
+    r"\s*(?:(?:hm+|oh|ok(?:ay)?|well|but|sorry)[,.! ]+)*"
+    r"(?:no\b(?!\s+(?:need|problem|worries|rush|idea))|nope\b|not (?:like )?that\b|wrong\b"
+    r"|stop\b|undo\b|revert\b|that(?:'s| is) not\b|i (?:said|meant|asked for|wanted)\b"
+    r"|why (?:did|are|have) you\b"
+    r"|you (?:should(?:n't| not)|were not|weren't|ignored|misunderstood)\b)",
+    re.IGNORECASE,
+)
+_REVERTS = re.compile(
+    r"(?:^|[;&|]\s*)git (?:checkout\s+(?:--|HEAD|\.)|restore\b(?!\s+--staged)|reset --hard|revert\b"
+    r"|stash(?:\s+(?:push|-u))?\s*(?:$|[;&|]))"
+)
+
+
+def is_correction(text: str) -> bool:
+    """True if a prompt rejects what the model did: "no, not like that", "undo it"."""
+    return _CORRECTS.match(text) is not None or user_verdict(text) is Ending.PARTIAL
+
+
+def is_revert(command: str) -> bool:
+    """True if a command throws away changes of files."""
+    return _REVERTS.search(command) is not None
+
+
 _DECIDES = re.compile(
     r"\b(?:decided|decision|settled|agreed|we'll (?:go|use|keep)|let's (?:go "
     r"with|use|keep|stick)|chose"

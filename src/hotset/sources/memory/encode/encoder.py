@@ -69,6 +69,7 @@ from hotset.text.words import once
 from hotset.tokens import count
 from hotset.window.work.calls import Act, ActKind
 from hotset.window.work.endings import (
+    UserPrompt,
     WorkOutcome,
     changed_files,
     is_decision,
@@ -202,6 +203,25 @@ def encode_session(material: Material) -> SessionMemories:
     return SessionMemories(tuple(memories.values()), tuple(links), tuple(findings))
 
 
+@dataclass(frozen=True, slots=True)
+class GoalWork:
+    """What was asked and done for one goal of a session, and how it ended."""
+
+    prompts: tuple[UserPrompt, ...]
+    acts: tuple[Act, ...]
+    outcome: WorkOutcome
+
+
+def judge_session(material: Material) -> tuple[GoalWork, ...]:
+    """The work of a session, goal by goal."""
+    own, others = session_words(material)
+    parts = (
+        _Part(material, span, material.line[span.first : span.end], others)
+        for span in goal_spans(material.line, own)
+    )
+    return tuple(part.work() for part in parts)
+
+
 def session_words(material: Material) -> tuple[frozenset[int], OutsideWords]:
     """The places of prompts that are proven to be a person's own words, and all outside text."""
     line = material.line
@@ -236,6 +256,9 @@ class _Part:
         self._shared_title = self._title if span.goal.person else title_of_work(self._acts)
         self._facts = list(self._find_facts())
         self._outcome = self._judge_outcome()
+
+    def work(self) -> GoalWork:
+        return GoalWork(self._span.prompts, tuple(self._acts), self._outcome)
 
     def episode(self) -> MemoryRecord | None:
         """None if the span contains no action and no exchange about a topic."""

@@ -1,0 +1,183 @@
+"""Reads an ended session from the store as learning sees it: numbers, names of tools and kinds, and
+how its work came out. Nothing that a tool, a file or the web said counts as a signal."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from hotset.learn.events import SessionFigures
+from hotset.nouns.bill import Bill
+from hotset.nouns.memory import Ending
+from hotset.nouns.page import Kind, Page, PageId, Role, SessionId
+from hotset.nouns.price import Prices
+from hotset.nouns.turn import Event, Turn
+from hotset.nouns.window import WHOLE, Form, Spot
+from hotset.runtime.audit import RETRIEVED, SEARCHED
+from hotset.runtime.decision import logged_candidates
+from hotset.runtime.session_arm import SessionArm
+from hotset.sources.memory import GoalWork, judge_session, read_session
+from hotset.store.port import Store, Where
+from hotset.window.price import price_of, units
+from hotset.window.retrieval_tools import SEARCH
+from hotset.window.work.calls import Act, ActKind
+from hotset.window.work.endings import is_correction, is_revert
+
+_SURE = 0.6
+"""Confidence from which an outcome counts: what the client or the user said, or a check showed. A
+model's own claim has less."""
+
+CHOSEN = "chosen"
+"""The arm of sessions that were not assigned by chance: they are compared with nothing."""
+
+_SUCCESS = {Ending.SUCCESS: 1.0, Ending.PARTIAL: 0.5, Ending.FAILURE: 0.0}
+_MOST_FORMS = 40  # tools and kinds of one session
+_SHORTER = frozenset({Form.EXCERPT, Form.OVERLAP, Form.CHANGE, Form.STUB, Form.GONE})
+_HEDGES = re.compile(
+    r"\b(?:i(?:'m| am) not (?:sure|certain)|i think|i believe|probably|possibly|perhaps|might be"
+    r"|may be|it seems|presumably|hard to say)\b",
+    re.IGNORECASE,
+)
+
+
+def observe_session(
+    store: Store, session: SessionId, arm: SessionArm, prices: Prices, now: float
+) -> SessionFigures:
+    """What a session cost, needed and achieved. Raises `NotFound`."""
+    turns = list(store.turns(session))
+    events = list(store.events(session))
+    bills = list(store.bills(session))
+    works = judge_session(read_session(store, session, now))
+    cost, whole = _costs(bills, prices)
+    acts = [act for work in works for act in work.acts]
+    prompts = [prompt for work in works for prompt in work.prompts if prompt.person]
+    later = [prompt for work in works for prompt in work.prompts[1:] if prompt.person]
+    searches = [each for each in events if _is_search(each)]
+    checks = [act for act in acts if act.doing is ActKind.CHECK and act.answered]
+    signals = Counter(
+        prompts=len(prompts),
+        follow_ups=len(later),
+        reverted=sum(is_revert(act.command) for act in acts),
+        tests_passed=sum(act.passed for act in checks),
+        tests_failed=sum(act.failed for act in checks),
+        hedges=_hedged(store, session),
+        searches_after_offer=_searched_after_offer(store, turns, searches),
+        abandoned=int(_is_abandoned(works, turns)),
+    )
+    return SessionFigures(
+        session=session,
+        arm=arm.name if arm.is_random else CHOSEN,
+        changes=arm.changes,
+        success=_success(works),
+        reward=max(-1.0, min(1.0, (whole - cost) / whole)) if whole else None,
+        cost=round(cost, 2),
+        whole=round(whole, 2),
+        turns=len(turns),
+        faults=sum(bill.faults for bill in bills),
+        refaults=sum(bill.refaults for bill in bills),
+        searches=len(searches),
+        corrections=sum(is_correction(prompt.text) for prompt in later),
+        rereads=_rereads(acts),
+        latency_ms=round(_mean([bill.overhead_ms for bill in bills]), 2),
+        signals={name: float(count) for name, count in sorted(signals.items()) if count},
+        forms=_forms(store, session, turns, events),
+    )
+
+
+def _costs(bills: Iterable[Bill], prices: Prices) -> tuple[float, float]:
+    """What was paid, and what full history would have cost, in uncached input tokens."""
+    cost = whole = 0.0
+    for bill in bills:
+        price = price_of(bill.model, prices, bill.upstream)
+        cost += units(price, bill.usage if bill.usage.prompt else bill.sent, bill.calls)
+        whole += units(price, bill.whole)
+    return cost, whole
+
+
+def _success(works: Sequence[GoalWork]) -> float | None:
+    """The mean over the goals whose outcome is known for sure; None if none is."""
+    known = [
+        _SUCCESS[work.outcome.ending]
+        for work in works
+        if work.outcome.confidence >= _SURE and work.outcome.ending in _SUCCESS
+    ]
+    return round(_mean(known), 4) if known else None
+
+
+def _is_abandoned(works: Sequence[GoalWork], turns: Sequence[Turn]) -> bool:
+    """True if the user stopped the last work, or its last reply never reached the client."""
+    stopped = bool(works) and works[-1].outcome.why == "the user stopped it"
+    return stopped or bool(turns and turns[-1].outcome in ("left", "broken"))
+
+
+def _rereads(acts: Sequence[Act]) -> int:
+    """Files that were read again though nothing had changed them since."""
+    seen: set[str] = set()
+    again = 0
+    for act in acts:
+        if act.doing is ActKind.EDIT:
+            seen.difference_update(act.files)
+        elif act.doing is ActKind.READ and act.target:
+            again += act.target in seen
+            seen.add(act.target)
+    return again
+
+
+def _is_search(event: Event) -> bool:
+    return event.name == SEARCHED or (
+        event.name == RETRIEVED and event.detail.get("tool") == SEARCH
+    )
+
+
+def _searched_after_offer(store: Store, turns: Sequence[Turn], searches: Sequence[Event]) -> int:
+    """Turns that searched though their prompt came with an offer: it was not what was needed."""
+    searched = {event.turn for event in searches}
+    ids = [turn.id for turn in turns if turn.number in searched]
+    logged = logged_candidates(store, ids).values()
+    return sum(any(each.is_taken for each in candidates) for candidates in logged)
+
+
+def _hedged(store: Store, session: SessionId) -> int:
+    """Replies of the model that say how unsure it is."""
+    pages = store.pages(Where(session=session, kinds=frozenset({Kind.RESPONSE})))
+    return sum(
+        _HEDGES.search(store.content(page.digest)[:4000].decode("utf-8", "replace")) is not None
+        for page in pages
+        if page.role is Role.ASSISTANT
+    )
+
+
+def _forms(
+    store: Store, session: SessionId, turns: Sequence[Turn], events: Iterable[Event]
+) -> dict[str, tuple[int, int, int]]:
+    """How many results of each tool and kind were shown short, how many of those the model asked
+    for again, and how many were shown whole."""
+    asked: set[PageId] = {
+        PageId(id)
+        for event in events
+        if event.name == RETRIEVED and event.detail.get("refault")
+        for id in str(event.detail.get("ids", "")).split()
+    }
+    pages = [page for page in store.pages(Where(session=session)) if _is_result(page)]
+    chains = list(dict.fromkeys(node.chain for node in store.nodes(session)))
+    table = store.table(chains) if turns else None
+    counts: dict[str, list[int]] = {}
+    for page in pages:
+        row = table.shown.get(Spot(page.chain, page.position)) if table is not None else None
+        gone = table.shown.get(Spot(page.chain, WHOLE)) if table is not None else None
+        is_short = any(each is not None and each.form in _SHORTER for each in (row, gone))
+        for key in (f"tool:{page.tool}", f"kind:{page.kind}"):
+            if key in counts or len(counts) < _MOST_FORMS:
+                short, back, full = counts.setdefault(key, [0, 0, 0])
+                asks = page.id in asked
+                counts[key] = [short + is_short, back + (is_short and asks), full + (not is_short)]
+    return {key: (each[0], each[1], each[2]) for key, each in sorted(counts.items())}
+
+
+def _is_result(page: Page) -> bool:
+    return bool(page.call) and page.kind.family is Kind.TOOL_RESULT
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
