@@ -6,24 +6,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from random import Random
 from statistics import median
 from typing import Any, Protocol
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from hotset.nouns.knobs import Knobs
 from hotset.replay.conversation import NeededAction, RecordedConversation, TextUnits
 from hotset.replay.evolve_search import Gene, Point
 from hotset.replay.measure import Figures, StudiedConversation, measure
-from hotset.replay.policies import Baseline, Rules, ours, text_of
+from hotset.replay.policies import Baseline, PlannedShowing, Rules, text_of
 from hotset.window.evict import POLICIES
+from hotset.window.preview import preview
 
 UNNOTICED = 100.0
 """Milliseconds of latency that count as none: nobody notices them beside a model's own seconds."""
 
 _DIGITS = 6
+_remembered_preview = lru_cache(50_000)(preview)
+"""Excerpts are the same for all knobs that give them the same room."""
 
 
 class SessionScore(Struct, frozen=True, array_like=True):
@@ -86,14 +90,6 @@ def knob_changes(point: Point, knobs: Knobs) -> dict[str, Any]:
     return changes
 
 
-def value_of(knobs: Knobs, name: str) -> Any:
-    """The value of a knob by its dotted name, as JSON can hold it; None where it has none."""
-    value: Any = to_builtins(knobs, order="sorted")
-    for step in name.split("."):
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
-
-
 def rounded(value: float) -> float:
     return round(value, _DIGITS)
 
@@ -133,7 +129,10 @@ class WindowPart:
     def judge(self, knobs: Knobs, session: int) -> SessionScore:
         figures = Figures()
         for studied, rules in self.studied[session].stretches:
-            policy = ours(knobs)(studied.conversation, rules)
+            own = structs.replace(knobs, window=rules.window)
+            policy = PlannedShowing(
+                studied.conversation, own, rules.price, preview=_remembered_preview
+            )
             measure(studied, policy, rules, figures, time.thread_time)
         spent = (figures.cost + figures.fault_cost) / max(1.0, self.studied[session].whole)
         return SessionScore(
@@ -171,7 +170,7 @@ def session_name(stretches: Sequence[RecordedConversation]) -> str:
 
 
 def _shuffle(session: _WindowSession, seed: int) -> _WindowSession:
-    rng = Random(f"{seed} {session.name}")
+    rng = Random(f"{seed} {session.name}")  # noqa: S311 - no secret
     stretches = tuple(
         (replace(studied, actions=_shuffle_needs(studied, rng)), rules)
         for studied, rules in session.stretches
@@ -198,6 +197,11 @@ def _shuffle_needs(studied: StudiedConversation, rng: Random) -> dict[int, list[
             }
             shuffled.setdefault(message, []).append(NeededAction(message, needs))
     return shuffled
+
+
+def _value(knobs: Knobs, name: str) -> Any:
+    knob, _, field = name.partition(".")
+    return getattr(knobs.limit, field) if knob == "limit" else knobs.value(name)
 
 
 _SCALES = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0)
@@ -235,7 +239,7 @@ def window_genes(knobs: Knobs) -> list[Gene]:
     ranges = (("forms", forms), ("eviction", eviction))
     return [
         *(
-            Gene(name, value_of(knobs, name), part, low, high, log)
+            Gene(name, _value(knobs, name), part, low, high, log)
             for part, named in ranges
             for name, low, high, log in named
         ),
@@ -250,6 +254,4 @@ def window_genes(knobs: Knobs) -> list[Gene]:
 
 
 def _scaled(limit: Mapping[str, int]) -> tuple[dict[str, int], ...]:
-    return tuple(
-        {name: round(value * scale) for name, value in limit.items()} for scale in _SCALES
-    )
+    return tuple({name: round(value * scale) for name, value in limit.items()} for scale in _SCALES)

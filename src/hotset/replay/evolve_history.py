@@ -22,7 +22,7 @@ from hotset.nouns.knobs import HistoryKnobs, Knobs
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Line
 from hotset.replay.conversation import RecordedConversation, TextUnits, find_actions
-from hotset.replay.evolve_fitness import SessionScore, rounded, session_name, value_of
+from hotset.replay.evolve_fitness import SessionScore, rounded, session_name
 from hotset.replay.evolve_search import Gene
 from hotset.replay.policies import text_of
 from hotset.sources.history.passages import (
@@ -185,7 +185,7 @@ def history_genes(knobs: Knobs) -> list[Gene]:
     return [
         Gene("history.passage", knobs.history.passage, "encode", choices=PASSAGES),
         *(
-            Gene(f"history.{name}", float(value_of(knobs, f"history.{name}")), part, low, high)
+            Gene(f"history.{name}", float(knobs.value(f"history.{name}")), part, low, high)
             for part, named in ranges.items()
             for name, low, high in named
         ),
@@ -276,7 +276,7 @@ def _at_hand(lines: Sequence[Line], message: int) -> str:
 
 def _shuffle(session: _AskedSession, seed: int) -> _AskedSession:
     """Each question wants as many lines of any text that has left."""
-    rng = Random(f"{seed} {session.name}")
+    rng = Random(f"{seed} {session.name}")  # noqa: S311 - no secret
     questions = []
     for each in session.questions:
         lines = [
@@ -367,9 +367,7 @@ def _tokens(text: str) -> int:
     return count(text.encode("utf-8", "replace")) + _AROUND
 
 
-def read_question(
-    words: str, pages: Sequence[PageOfPassages], work: RecentWork
-) -> _ReadQuestion:
+def read_question(words: str, pages: Sequence[PageOfPassages], work: RecentWork) -> _ReadQuestion:
     """Everything that `score_passages` computes before it weighs; `work` with names of weight 1."""
     import numpy as np  # noqa: PLC0415
 

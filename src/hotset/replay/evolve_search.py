@@ -152,13 +152,13 @@ def search(
     It begins with the steps of each knob alone; each further generation crosses and mutates the
     best. A point goes on to more sessions only among the best third of its generation.
     """
-    rng = Random(seed)
+    rng = Random(seed)  # noqa: S311 - no secret
     order = list(sessions)
     rng.shuffle(order)
     rungs = rungs_of(len(order))
     run = _Run(judge, order, SearchResult())
     parents: list[Point] = [{}]
-    brood = iter([{gene.name: value} for gene in genes for value in gene.sides()])
+    brood: Iterator[Point] = iter([{gene.name: value} for gene in genes for value in gene.sides()])
     tried = 0
     known: set[str] = {key_of({})}
     while tried < budget:
@@ -172,7 +172,8 @@ def search(
             if is_late():
                 run.result.is_complete = False
                 return run.result
-        run.promote(children, rungs)
+        if not run.promote(children, rungs, is_late):
+            return run.result
         best = run.result.whole(len(order))[:_PARENTS]
         parents = [each.point for each in best] or parents
         brood = _children(genes, [*parents, {}], rng)
@@ -190,13 +191,23 @@ class _Run:
         self.result.trials[key_of(point)] = trial
         return trial
 
-    def promote(self, points: Sequence[Point], rungs: Sequence[int]) -> None:
-        """Try the best of these on more sessions; only what gains something."""
+    def promote(
+        self, points: Sequence[Point], rungs: Sequence[int], is_late: Callable[[], bool]
+    ) -> bool:
+        """Try the best of these on more sessions; only what gains something. False if it is
+        late."""
         left = [self.result.trials[key_of(point)] for point in points]
         for many in rungs[1:]:
             ranked = sorted(left, key=lambda each: (-each.worth, key_of(each.point)))
             going = ranked[: max(2, math.ceil(len(ranked) * _PROMOTED))]
-            left = [self.try_on(each.point, many) for each in going if each.gain > 0]
+            left = []
+            for each in going:
+                if is_late():
+                    self.result.is_complete = False
+                    return False
+                if each.gain > 0:
+                    left.append(self.try_on(each.point, many))
+        return True
 
 
 def measure_gain(point: Point, judge: Judge, sessions: Sequence[int]) -> Trial:

@@ -201,9 +201,7 @@ def score_passages(
     many = max(1, sum(len(each.parts) for each in read))
     mean = max(1.0, sum(len(part.text) for each in read for part in each.parts) / many)
     spread = [sum(len(counts[number]) for counts in where) for number in range(len(wanted))]
-    rare = [
-        term.weight * rarity(many, number) for term, number in zip(wanted, spread, strict=True)
-    ]
+    rare = [term.weight * rarity(many, number) for term, number in zip(wanted, spread, strict=True)]
     unit = math.log(1 + many)
     phrases = quoted_phrases(question)
     shares = {Kind.TOOL_CALL: knobs.calls, Kind.RESPONSE: knobs.replies}

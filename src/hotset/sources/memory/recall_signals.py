@@ -385,10 +385,10 @@ def recalled_event(
 
 def weights_from_events(events: Iterable[Event]) -> LearnedWeights:
     """The weights that rank what was read significantly higher; otherwise the defaults."""
-    return learn_weights(list(_log(events)), DEFAULT.as_dict())
+    return learn_weights(list(recall_logs(events)), DEFAULT.as_dict())
 
 
-def _log(events: Iterable[Event]) -> Iterator[RecallLog]:
+def recall_logs(events: Iterable[Event]) -> Iterator[RecallLog]:
     asked: dict[SessionId | None, list[tuple[float, tuple[LoggedCandidate, ...], set[str]]]] = {}
     for event in events:
         if event.name == RECALLED_EVENT and (candidates := _logged_candidates(event.detail)):
