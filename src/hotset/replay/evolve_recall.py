@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -54,7 +54,7 @@ _TOGETHER = 5  # recalls that are one session for a search: one alone says yes o
 _FIRST = 10  # of the order, that are shown
 _CANDIDATES = 60
 _PATIENT = 30.0  # seconds for a recall
-_DAY = 86_400.0
+_DAY, _AN_HOUR = 86_400.0, 3600.0
 _SIGNALS = "memory.signals"
 
 
@@ -169,8 +169,11 @@ def stored_recalls(store: Store) -> list[RecallLog]:
 
 def is_question_file(path: Path) -> bool:
     """True for a file of questions over marked conversations, as LongMemEval has."""
-    with _opened(path) as file:
-        return b'"haystack_sessions"' in file.read(1 << 16)
+    try:
+        with _opened(path) as file:
+            return b'"haystack_' in file.read(1 << 16)
+    except OSError:  # a folder, or no file: whoever reads it says so
+        return False
 
 
 def _opened(path: Path) -> Any:
@@ -187,30 +190,31 @@ def question_recalls(path: Path, step: Callable[[], None] = lambda: None) -> lis
         sessions = _sessions(rows)
     except (ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path}: not as LongMemEval writes it ({error})") from error
-    with TemporaryDirectory(prefix="hotset-evolve-") as folder:
-        with (
-            SqliteStore.open(Path(folder)) as store,
-            closing(
-                LocalIndex(
-                    Path(folder) / "index", WordVectors(), None, sealing=VERSION, folds=False
-                )
-            ) as index,
-        ):
-            known = KnownSessions(store)
-            for session in sessions:
-                keep_learned(store, plan_learning(session, path, known, None))
-                step()
-            for kept in sorted(store.sessions(), key=lambda each: each.started):
-                remember_session(store, kept.id, kept.started + _DAY, lambda _: ())
-            until = time.monotonic() + 1e6
-            follow(store, index, until)
-            follow_memories(store, index, until)
-            index.fold()
-            pages: dict[str, set[PageId]] = {}
-            for page in store.pages(Where(kinds=frozenset({Kind.PROMPT, Kind.RESPONSE}))):
-                text = store.content(page.digest).decode("utf-8", "replace")
-                pages.setdefault(text, set()).add(page.id)
-            return list(_asked(rows, pages, store, index, step))
+    with (
+        TemporaryDirectory(prefix="hotset-evolve-") as folder,
+        SqliteStore.open(Path(folder)) as store,
+        closing(_index(Path(folder) / "index")) as index,
+    ):
+        known = KnownSessions(store)
+        for session in sessions:
+            keep_learned(store, plan_learning(session, path, known, None))
+            step()
+        for kept in sorted(store.sessions(), key=lambda each: each.started):
+            remember_session(store, kept.id, kept.started + _DAY, lambda _: ())
+            step()
+        until = time.monotonic() + _AN_HOUR
+        follow(store, index, until)
+        follow_memories(store, index, until)
+        index.fold()
+        pages: dict[str, set[PageId]] = {}
+        for page in store.pages(Where(kinds=frozenset({Kind.PROMPT, Kind.RESPONSE}))):
+            text = store.content(page.digest).decode("utf-8", "replace")
+            pages.setdefault(text, set()).add(page.id)
+        return list(_asked(rows, pages, store, index, step))
+
+
+def _index(folder: Path) -> LocalIndex:
+    return LocalIndex(folder, WordVectors(), None, sealing=VERSION, folds=False)
 
 
 def _asked(
@@ -236,9 +240,15 @@ def _asked(
             deadline=_PATIENT,
         )
         items = recall(asking, index, store).items
-        candidates = tuple(LoggedCandidate(item.id, item.signals) for item in items)
+        candidates = tuple(LoggedCandidate(item.id, _without_age(item.signals)) for item in items)
         yield RecallLog(candidates, good)
         step()
+
+
+def _without_age(signals: Mapping[str, float]) -> dict[str, float]:
+    """All conversations of all questions stand in one store, where a question's own are the
+    nearest in time: what that says holds for no other store."""
+    return {name: value for name, value in signals.items() if name != "recent"}
 
 
 def _sessions(rows: Sequence[Any]) -> list[RecordedSession]:
