@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hotset.replay.conversation import RecordedSession
     from hotset.replay.evolve import EvolveResult, PartResult
     from hotset.replay.evolve_fitness import FitnessWeights
-    from hotset.replay.evolve_recall import RecallLog
     from hotset.runtime.reader import Store
+    from hotset.sources.memory import RecallLog
 
 _COMMANDS = {
     "run": CommandEntry("evolve:run", "Search; the default, so `run` can be left out."),
@@ -209,7 +209,7 @@ def run(
     return OK if any(each.passed for each in result.parts) else FOUND
 
 
-Material = tuple[list["RecordedSession"], list["RecallLog"]]
+Material = tuple[list["RecordedSession"], Sequence["RecallLog"]]
 """Recorded sessions, and recalls with what was wanted of them."""
 
 
