@@ -54,10 +54,13 @@ BY = "evolve"
 LEAST_SESSIONS = 16
 """Half of them for the search, and half for the gate."""
 
+MOST_SESSIONS = 120
+"""The latest ones count."""
+
 _RESULT = "result.json"
 _POINTS = ".points.jsonl"
-_KEPT = 8  # files of points: one for each part and kind of material
-_MOST_SESSIONS = 120  # the latest
+_KEPT = 8  # files of points: one for each part and version
+_MOST_BYTES = 64 << 20  # of such a file; then it begins anew
 _SHORTEST = 24  # calls: a shorter session hardly says anything about a window
 _SHUFFLES = {"window": 1, "history": 5, "memory": 5}
 _LEAST_LOSS = 0.01
@@ -131,6 +134,8 @@ class PointCache:
         file = private_folder(folder) / f"{name}{_POINTS}"
         cache = cls(file)
         with suppress(FileNotFoundError):
+            if file.stat().st_size > _MOST_BYTES:
+                file.unlink()
             for line in file.read_bytes().split(b"\n"):
                 with suppress(msgspec.MsgspecError):
                     key, scores = msgspec.json.decode(line, type=_CachedLine)
@@ -210,7 +215,7 @@ def _by_time(
         for number, stretch in gathered.counted:
             found.setdefault((gathered.set, number), []).append(stretch)
     sessions = sorted(found.values(), key=_began)
-    return sessions[-_MOST_SESSIONS:]
+    return sessions[-MOST_SESSIONS:]
 
 
 def _began(stretches: Sequence[RecordedConversation]) -> float:

@@ -154,12 +154,13 @@ def _study(
     figures = Figures()
     for each, rule in studied:
         measure(each, Baseline(each.conversation, rule), rule, figures, lambda: 0.0)
-    return _WindowSession(session_name(stretches), studied, figures.cost + figures.fault_cost)
+    name = session_name(stretches, [rule for _, rule in studied])
+    return _WindowSession(name, studied, figures.cost + figures.fault_cost)
 
 
-def session_name(stretches: Sequence[RecordedConversation]) -> str:
-    """A hash of everything that was said and called."""
-    said = sha256()
+def session_name(stretches: Sequence[RecordedConversation], rules: Sequence[Rules] = ()) -> str:
+    """A hash of everything that was said and called, and of the prices."""
+    said = sha256(repr(rules).encode())
     for each in stretches:
         said.update(f"{each.model} {each.fixed} {len(each.lines)}".encode())
         for line in each.lines:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hotset.errors import Conflict, NotFound
-from hotset.learn.events import BY_PERSON, ChangeDecision
+from hotset.files.write import write_output
+from hotset.learn.events import BY_PERSON, Change, ChangeDecision
 from hotset.learn.state import ChangeRow, LearnState, changes_in_force, rows
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
 from hotset.runtime.learning import learn_event, pinned_knobs, read_state
 from hotset.runtime.reader import open_existing, open_or_empty, open_to_look
-from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.replay import print_notes, sessions_in
 from hotset.surfaces.cli.terminal import (
@@ -153,13 +153,12 @@ def run(
     parts: tuple[str, ...],
     picture: Path | None,
     as_json: bool,
-) -> int:
+) -> None:
     """Search better knobs on recorded sessions; nothing changes before `hotset evolve adopt`.
 
     FILE is a file or a folder of sessions as `hotset replay` reads them, or a file of questions
     with marked evidence as LongMemEval has; without FILE, the sessions of this project. Every
     configuration that was measured is kept: a search that was interrupted goes on where it was.
-    Exit code 0 if something can be adopted, else 1.
     """
     from hotset.replay.evolve import (  # noqa: PLC0415 - not for --help
         FOLDER,
@@ -198,15 +197,14 @@ def run(
     result = EvolveResult(time.time(), seed, weights, tuple(results))
     keep_result(config.folder / FOLDER, result)
     drawn = picture or config.folder / FOLDER / "front.svg"
-    drawn.write_text(draw_front(result))
+    write_output(drawn, [draw_front(result).encode()])
     if as_json:
         emit_json(result)
-    else:
-        _print_result(result)
-        chosen.say(f"the Pareto front: {drawn}")
-        if any(each.passed for each in result.parts):
-            chosen.say(f"give it to new sessions: {chosen.hint('evolve adopt')}")
-    return OK if any(each.passed for each in result.parts) else FOUND
+        return
+    _print_result(result)
+    chosen.say(f"the Pareto front: {drawn}")
+    if any(each.passed for each in result.parts):
+        chosen.say(f"give it to new sessions: {chosen.hint('evolve adopt')}")
 
 
 Material = tuple[list["RecordedSession"], Sequence["RecallLog"]]
@@ -214,11 +212,13 @@ Material = tuple[list["RecordedSession"], Sequence["RecallLog"]]
 
 
 def _store_material(store: Store, chosen: ProjectOptions) -> Material:
+    from hotset.replay.evolve import MOST_SESSIONS  # noqa: PLC0415
     from hotset.replay.evolve_recall import stored_recalls  # noqa: PLC0415
     from hotset.replay.formats.export import stored_sessions  # noqa: PLC0415
 
     with counting("reading", None, quiet=chosen.quiet) as counter:
-        return list(counter.over(stored_sessions(store))), stored_recalls(store)
+        sessions = list(counter.over(stored_sessions(store, MOST_SESSIONS)))
+        return sessions, stored_recalls(store)
 
 
 def _files_material(files: Sequence[Path], chosen: ProjectOptions) -> Material:
@@ -321,9 +321,30 @@ def adopt(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
 
     Sessions that are open keep their knobs.
     """
-    from hotset.replay.evolve import event_verdict, is_stale  # noqa: PLC0415
-
     config = chosen.config()
+    adopted: list[str] = []
+    with open_to_look(config.folder) as store:  # made, if all sessions came from files
+        state = read_state(store)
+        in_force = {row.id for row in rows(state) if row.stage == _ADOPTED}
+        for part in _adoptable(config, chosen, id):
+            change = part.change
+            if change is not None and change.id not in in_force:
+                _refuse_stale(change, config, state, chosen)
+                _write_adoption(store, change, part)
+                adopted.append(change.id)
+    if as_json:
+        emit_json({"adopted": adopted, "in_force": sorted({*in_force, *adopted})})
+        return
+    for each in adopted:
+        emit(f"adopted {each}: new sessions have it; undo: {chosen.hint(f'evolve revert {each}')}")
+    if not adopted:
+        emit("it is in force already")
+    if not state.is_on:
+        chosen.say(f"learning is off, so sessions do not get it: {chosen.hint('learn on')}")
+
+
+def _adoptable(config: Config, chosen: ProjectOptions, id: str) -> list[PartResult]:
+    """What passed of the last search. Raises `NotFound`, or `Conflict` where nothing did."""
     result = _last_result(config)
     if result is None:
         raise NotFound(f"no search is kept; begin with: {chosen.hint('evolve')}")
@@ -335,35 +356,31 @@ def adopt(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
     if not passed:
         reasons = "; ".join(f"{part.part}: {part.why}" for part in wanted or result.parts)
         raise Conflict(f"nothing can be adopted: {reasons}")
-    adopted: list[str] = []
-    with open_to_look(config.folder) as store:  # made, if all sessions came from files
-        state = read_state(store)
-        in_force = {row.id for row in rows(state) if row.stage == _ADOPTED}
-        knobs, held = _knobs_in_force(config, state)
-        for part in passed:
-            change = part.change
-            if change is None or change.id in in_force:
-                continue
-            if is_stale(change, knobs) or any(name in held for name in change.knobs):
-                raise Conflict(
-                    f"{change.id}: the knobs in force are no longer those that it was compared "
-                    f"with; search again: {chosen.hint('evolve')}"
-                )
-            now = time.time()
-            decision = ChangeDecision(change.id, change.why, by=BY_PERSON)
-            store.keep(
-                learn_event("ChangeProposed", change, now),
-                learn_event("ChangeGated", event_verdict(part), now),
-                learn_event("ChangeAdopted", decision, now),
-            ).result(_KEEP_SECONDS)
-            adopted.append(change.id)
-    if as_json:
-        emit_json({"adopted": adopted, "in_force": sorted({*in_force, *adopted})})
-        return
-    for each in adopted:
-        emit(f"adopted {each}: new sessions have it; undo: {chosen.hint(f'evolve revert {each}')}")
-    if not adopted:
-        emit("it is in force already")
+    return passed
+
+
+def _refuse_stale(
+    change: Change, config: Config, state: LearnState, chosen: ProjectOptions
+) -> None:
+    from hotset.replay.evolve import is_stale  # noqa: PLC0415
+
+    knobs, held = _knobs_in_force(config, state)
+    if is_stale(change, knobs) or any(name in held for name in change.knobs):
+        raise Conflict(
+            f"{change.id}: the knobs in force are no longer those that it was compared with; "
+            f"search again: {chosen.hint('evolve')}"
+        )
+
+
+def _write_adoption(store: Store, change: Change, part: PartResult) -> None:
+    from hotset.replay.evolve import event_verdict  # noqa: PLC0415
+
+    now = time.time()
+    store.keep(
+        learn_event("ChangeProposed", change, now),
+        learn_event("ChangeGated", event_verdict(part), now),
+        learn_event("ChangeAdopted", ChangeDecision(change.id, change.why, by=BY_PERSON), now),
+    ).result(_KEEP_SECONDS)
 
 
 @click.command(epilog=examples("hotset evolve revert", "hotset evolve revert c-1a2b3c4d"))
