@@ -70,7 +70,7 @@ HOTSET: Questions = (
     ("count tokens of an image", "src/hotset/tokens/"),
     ("where does the command line print the savings", "src/hotset/surfaces/cli/status.py"),
     ("migrate an old database to the current format", "src/hotset/store/migrations.py"),
-    ("circuit breaker that rests a failing search backend", "src/hotset/index/breaker.py"),
+    ("circuit breaker that rests a failing search backend", "src/hotset/files/breaker.py"),
     ("start and stop MCP servers of the tool library", "src/hotset/sources/tools/running/"),
     ("how is a summary of old turns made in the background", "src/hotset/runtime/summaries.py"),
     (

@@ -269,6 +269,8 @@ def test_no_knob_is_out_of_the_file_s_reach(config):
         "memory.tells": ("{pitfall = 0.7}", {MemoryKind.PITFALL: 0.7}),
         "memory.signals": ("{recent = 2.0}", {"recent": 2.0}),
         "spared": ('["plan"]', {Kind.PLAN}),
+        "offers": ('["search_history"]', ("search_history",)),
+        "handoff.state": ('"tester"', "tester"),
         "forms.instructions": ('["AGENTS.md"]', ("AGENTS.md",)),
     }
     for name, value in Knobs().by_name().items():
@@ -493,7 +495,10 @@ def test_an_agent_gets_the_knobs_of_its_kind_unless_a_profile_is_set(config):
     left = [1 - each.low / each.high for each in (librarian, academic, architect)]
     assert left == pytest.approx([0.25, 0.30, 0.25])
     assert by_kind.knobs_for("archivalist") == librarian
-    assert by_kind.knobs_for("engineer") == by_kind.knobs_for("claude-cli") == Knobs()
+    assert by_kind.knobs_for("claude-cli") == Knobs()
+    for kind in ("engineer", "designer", "inspector", "tester", "orchestrator", "guide"):
+        hands_over = {"handoff.at": 0.75, "handoff.state": kind}
+        assert by_kind.knobs_for(kind) == Knobs().turned(hands_over)
     assert lean.knobs_for("academic") == lean.knobs_for("claude-cli") == PROFILES["lean"]
 
 

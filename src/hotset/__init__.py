@@ -6,6 +6,8 @@ TYPE_CHECKING = False  # as in `typing`, without importing it
 if TYPE_CHECKING:
     from hotset.errors import HotsetError
     from hotset.surfaces.library import (
+        AgentWindow,
+        AsyncAgentWindow,
         AsyncMemory,
         AsyncWindow,
         Memory,
@@ -31,6 +33,8 @@ else:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgentWindow",
+    "AsyncAgentWindow",
     "AsyncMemory",
     "AsyncWindow",
     "HotsetError",

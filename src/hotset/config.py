@@ -37,6 +37,7 @@ from hotset.nouns.knobs import (
     Seconds,
 )
 from hotset.nouns.page import Kind
+from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.tool import Texts, Tooling
 
@@ -175,6 +176,8 @@ class Config:
     memory: Remembering = field(default_factory=Remembering)
     learns: bool = True
     """New sessions get what the project's earlier ones taught."""
+    pressure: PressureLimits = field(default_factory=PressureLimits)
+    """When memory is short."""
     servers: tuple[Path, ...] = ()
     """The files that list MCP servers: the user's own, and the project's, whose entries override
     those."""
@@ -253,7 +256,17 @@ def load(
     chosen, origins = _settings(flags, env, file, path)
     tables = {
         name: _table(file, name, path)
-        for name in ("window", "knobs", "summary", "search", "tools", "memory", "learn", "alerts")
+        for name in (
+            "window",
+            "knobs",
+            "summary",
+            "search",
+            "tools",
+            "memory",
+            "learn",
+            "pressure",
+            "alerts",
+        )
     }
     own_knobs = _values(Knobs, tables["window"], f"[window] in {path}", beside=_WINDOW)
     own_knobs |= _values(Knobs, tables["knobs"], f"[knobs] in {path}")
@@ -307,6 +320,7 @@ def load(
         tooling=structs.replace(tooling, enabled=chosen.tools),
         memory=structs.replace(memory, enabled=chosen.memory),
         learns=chosen.learn,
+        pressure=_pressure(tables["pressure"], f"[pressure] in {path}"),
         servers=(path.parent / SERVERS, folder / TOOLS / SERVERS),
         user=Path(env["HOME"]) if env.get("HOME") else Path.home(),
         environ=env,
@@ -584,6 +598,15 @@ def _check_shares(knobs: Knobs, where: str) -> None:
             f"high ({knobs.high:g}), "
             "at which they leave"
         )
+
+
+def _pressure(table: Mapping[str, Any], origin: str) -> PressureLimits:
+    limits = PressureLimits(**_values(PressureLimits, table, origin))
+    if not limits.elevated <= limits.high <= limits.critical:
+        raise BadConfig(
+            f"{origin}: elevated, high and critical must not fall, each is the next one"
+        )
+    return limits
 
 
 def _alerts(table: Mapping[str, Any], origin: str) -> dict[str, float]:

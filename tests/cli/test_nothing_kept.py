@@ -22,6 +22,7 @@ LISTS: dict[str, tuple[Any, str]] = {
     "sessions": ([], "hotset wrap AGENT"),
     "sessions --agent codex": ([], "hotset wrap AGENT"),
     "checkpoints": ([], "hotset sessions"),
+    "handoffs": ([], "hotset wrap --agent engineer claude"),
     "savings": ({"sessions": [], "uncounted": 0}, "hotset wrap"),
     "search anything": ([], "hotset index"),
     "memory list": ([], "hotset memory learn"),

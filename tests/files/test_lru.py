@@ -55,7 +55,7 @@ class Model:
 
 @given(steps=STEPS)
 def test_whatever_is_done_it_holds_what_a_plain_list_would(steps):
-    lru, model = Lru(count=COUNT, weight=WEIGHT), Model()
+    lru, model = Lru("model", count=COUNT, weight=WEIGHT), Model()
     for number, (what, key, weight) in enumerate(steps):
         match what:
             case "put":
@@ -75,7 +75,7 @@ def test_whatever_is_done_it_holds_what_a_plain_list_would(steps):
 
 
 def test_many_are_read_at_once_and_count_as_used():
-    lru = Lru(count=3)
+    lru = Lru("test", count=3)
     for key in "abc":
         lru.put(key, key.upper())
     assert lru.get_many("axb") == {"a": "A", "b": "B"}
@@ -83,7 +83,7 @@ def test_many_are_read_at_once_and_count_as_used():
 
 
 def test_a_value_is_made_once_and_made_again_after_it_was_dropped():
-    lru, made = Lru(count=2), []
+    lru, made = Lru("test", count=2), []
 
     def get(key):
         return lru.get_or_make(key, lambda: made.append(key) or key)
@@ -93,21 +93,21 @@ def test_a_value_is_made_once_and_made_again_after_it_was_dropped():
 
 
 def test_a_value_of_none_is_made_once_too():
-    lru, made = Lru(count=2), []
+    lru, made = Lru("test", count=2), []
     for _ in range(3):
         assert lru.get_or_make("a", lambda: made.append("a")) is None
     assert made == ["a"]
 
 
 def test_what_raises_is_not_kept():
-    lru = Lru(count=2)
+    lru = Lru("test", count=2)
     with pytest.raises(ZeroDivisionError):
         lru.get_or_make("a", lambda: 1 // 0)
     assert lru.get_or_make("a", lambda: 1) == 1
 
 
 def test_it_stays_whole_when_threads_share_it():
-    lru = Lru(count=50, weight=500)
+    lru = Lru("test", count=50, weight=500)
 
     def work(seed):
         for number in range(2000):

@@ -6,7 +6,7 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.index.breaker import Breaker
+from hotset.files.breaker import Breaker
 from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
 from hotset.index.hybrid_search import SearchTier, tier_for
 from hotset.index.local import LocalIndex
@@ -62,7 +62,7 @@ def test_words_count_less_for_memories_than_for_code():
 @pytest.mark.row("V11")
 def test_a_breaker_opens_after_some_failures_and_lets_one_try_now_and_then():
     clock = Clock()
-    breaker = Breaker(clock)
+    breaker = Breaker("test", clock)
     for _ in range(3):
         assert breaker.allows()
         breaker.failed()
@@ -81,7 +81,7 @@ def test_a_breaker_opens_after_some_failures_and_lets_one_try_now_and_then():
 
 @pytest.mark.row("V11")
 def test_two_failures_are_chance():
-    breaker = Breaker()
+    breaker = Breaker("test")
     for _ in range(10):
         breaker.failed()
         breaker.failed()

@@ -19,7 +19,7 @@ from hotset.nouns.price import Price
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Form
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.machine import Machine, Tally
+from hotset.runtime.machine import CallTally, Machine
 from hotset.runtime.metrics import (
     QUIET_SECONDS,
     Births,
@@ -554,7 +554,7 @@ def test_another_run_s_alert_within_the_hour_is_not_told_again(store: Store, con
 
 
 def test_results_that_the_window_had_already_are_counted():
-    tally = Tally()
+    tally = CallTally()
 
     tally.born(
         [

@@ -15,9 +15,10 @@ from hotset.dialects import json_bytes
 from hotset.dialects.json_bytes import Field
 from hotset.dialects.parts import UNKNOWN, Calls, EarlierCall
 from hotset.errors import Malformed
-from hotset.files.lru import Lru
+from hotset.files.lru import CACHES, CacheSize, Lru, part
 from hotset.nouns.message import ClientTool, Message, Request, Span
 from hotset.nouns.page import Kind
+from hotset.nouns.pressure import PressureResponse
 
 Understand = Callable[[bytes, dict[str, Any], Span | None, str, Calls], Message]
 """Parses a message from its bytes, its fields, its span in the body, its place in words, and the
@@ -275,7 +276,7 @@ class FactCache(Generic[_T]):
 
     def __init__(self, work_out: Callable[[bytes], _T]) -> None:
         self._work_out = work_out
-        self._facts: Lru[bytes, _T] = Lru(weight=MOST_MESSAGE_BYTES)
+        self._facts: Lru[bytes, _T] = Lru("rules of messages", weight=MOST_MESSAGE_BYTES)
 
     def of(self, messages: Sequence[Message]) -> list[_T]:
         """The facts of each message, in order."""
@@ -306,7 +307,7 @@ class MessageCache:
     """Messages and bodies parsed before. Thread-safe."""
 
     def __init__(self) -> None:
-        self.messages: Lru[bytes, _KnownMessage] = Lru(weight=MOST_MESSAGE_BYTES)
+        self.messages: Lru[bytes, _KnownMessage] = Lru("parsed messages", weight=MOST_MESSAGE_BYTES)
         self.bodies = BodyCache()
 
     def recall(self, raw: bytes, span: Span, calls: Calls) -> Message | None:
@@ -356,6 +357,22 @@ class BodyCache:
         self.fronts: list[tuple[bytes, KnownFront]] = []
         """Bodies up to the end of their last message, the latest first."""
         self._lock = Lock()
+        self._most = _MOST_BODY_BYTES
+        CACHES.add(self)
+
+    def respond(self, response: PressureResponse) -> None:
+        with self._lock:
+            self._most = part(_MOST_BODY_BYTES, response.share)
+            kept = list(_within_bounds(self.fronts, self._most))
+            left = (1 - response.evicted) * sum(len(body) for body, _ in kept)
+            self.fronts = list(_within_bounds(kept, int(left)))
+
+    def cache_size(self) -> CacheSize:
+        with self._lock:
+            held = [len(body) for body, _ in self.fronts]
+            return CacheSize(
+                "parsed bodies", len(held), sum(held), self._most, "bytes", shrinks=True
+            )
 
     def find(self, body: bytes) -> KnownFront | None:
         """The longest known front of `body`; None if not even its first message is known."""
@@ -390,7 +407,7 @@ class BodyCache:
             return  # with a duplicate call id, results of the earlier call would be misread
         with self._lock:
             kept = [(earlier, front) for earlier, front in self.fronts if not _extends(read, front)]
-            self.fronts = list(_within_bounds([(body[: read.end], read), *kept]))
+            self.fronts = list(_within_bounds([(body[: read.end], read), *kept], self._most))
 
 
 def _extends(read: KnownFront, earlier: KnownFront) -> bool:
@@ -399,11 +416,13 @@ def _extends(read: KnownFront, earlier: KnownFront) -> bool:
     return len(read.messages) > here and read.messages[here] is earlier.messages[here]
 
 
-def _within_bounds(read: list[tuple[bytes, KnownFront]]) -> Iterator[tuple[bytes, KnownFront]]:
+def _within_bounds(
+    read: list[tuple[bytes, KnownFront]], most: int
+) -> Iterator[tuple[bytes, KnownFront]]:
     size = 0
     for earlier, front in read[:_MOST_BODIES]:
         size += len(earlier)
-        if size > _MOST_BODY_BYTES:
+        if size > most:
             return
         yield earlier, front
 

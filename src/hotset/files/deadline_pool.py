@@ -9,9 +9,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread, current_thread
+from queue import Empty
+from threading import Lock, current_thread
 from typing import Any, TypeVar
+
+from hotset.files.scope import PROCESS, Scope, ScopedQueue, ScopedThread
 
 _T = TypeVar("_T")
 _Job = tuple[Future[Any], Callable[[], Any]]
@@ -26,11 +28,13 @@ class DeadlinePool:
     Work that hangs keeps its thread, but neither `close` nor the end of the process waits for it.
     """
 
-    def __init__(self, threads: int, name: str) -> None:
+    def __init__(self, threads: int, name: str, scope: Scope = PROCESS) -> None:
         self._most = threads
         self._name = name
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._threads: set[Thread] = set()
+        self._scope = scope.child(name)
+        self._jobs: ScopedQueue[_Job | None] = self._scope.queue(0)
+        """Without a limit of its own: callers leave what takes too long, and cancel it."""
+        self._threads: set[ScopedThread] = set()
         self._open: set[Future[Any]] = set()
         """Work that runs or waits for a thread; some of it may have ended."""
         self._closed = False
@@ -69,9 +73,7 @@ class DeadlinePool:
         if self._closed:
             raise RuntimeError("the pool is closed")
         if len(self._threads) <= self._count() and len(self._threads) < self._most:
-            thread = Thread(target=self._run, name=self._name, daemon=True)
-            thread.start()
-            self._threads.add(thread)
+            self._threads.add(self._scope.thread(self._run, self._name))
         job: Future[_T] = Future()
         self._open.add(job)
         self._jobs.put((job, work))
@@ -92,7 +94,7 @@ class DeadlinePool:
         with self._lock:
             with suppress(Empty):
                 return self._jobs.get_nowait()
-            self._threads.discard(current_thread())
+            self._threads -= {current_thread()}
             return None
 
 
@@ -114,7 +116,8 @@ class Debouncer:
         self._seconds = seconds
         self._changed = threading.Condition()
         self._due: float | None = None
-        self._thread: threading.Thread | None = None
+        self._scope = PROCESS.child("soon")
+        self._thread: ScopedThread | None = None
         self._closed = False
 
     def ask(self, *, at_once: bool = False) -> None:
@@ -123,10 +126,7 @@ class Debouncer:
             if not self._closed:
                 self._due = due if self._due is None else min(self._due, due)
                 if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name="hotset-soon", daemon=True
-                    )
-                    self._thread.start()
+                    self._thread = self._scope.thread(self._run, "hotset-soon")
                 self._changed.notify()
                 return
         self._work()

@@ -60,7 +60,9 @@ class Entries:
         self._names = _Names("name")
         self._paths = _Names("path")
         self._every_path: list[tuple[int, str]] = []
-        self._fitting: Lru[str, tuple[int, frozenset[int]]] = Lru(count=_MOST_PATTERNS)
+        self._fitting: Lru[str, tuple[int, frozenset[int]]] = Lru(
+            "path patterns", count=_MOST_PATTERNS
+        )
         self._path_lock = threading.Lock()
         self._name_words: dict[int, frozenset[str]] = {}
         self._renewals = rows.renewals

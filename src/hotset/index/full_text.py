@@ -48,7 +48,7 @@ _MARGIN = (
 _FURTHER = 8  # times as many hits, where too few of the first ones may be shown
 _MOST_LOOKED_AT = 20_000
 # for additions until their commit, at most: what does not fit into it is a segment more
-_HEAP_BYTES = 128_000_000
+HEAP_BYTES = 128_000_000
 _FILE_MODE = 0o600
 _LOW_MACRON = "\N{MODIFIER LETTER LOW MACRON}"
 _LOOSE, _TITLE, _EXACT = "body", "title", "exact"
@@ -370,7 +370,7 @@ class WordsWriter:
         self._schema = _schema()
         self._folder = folder
         with _translate_errors(folder):
-            self._writer = _open_tantivy(folder, new=new).writer(_HEAP_BYTES, 1)
+            self._writer = _open_tantivy(folder, new=new).writer(HEAP_BYTES, 1)
 
     def add(self, documents: Sequence[Document]) -> None:
         texts = split_identifiers([_body(document.entry) for document in documents])

@@ -49,9 +49,11 @@ class HotEntries:
         self._rows = rows
         self._entries = entries
         self._lock = threading.Lock()
-        self._looked: Lru[EntryId, _ViewCount] = Lru(count=_MOST_TRACKED)
-        self._kept: dict[EntryId, _HotEntry] = {}
-        self._turns: Lru[str, int] = Lru(count=_MOST_SESSIONS)
+        self._looked: Lru[EntryId, _ViewCount] = Lru(
+            "viewed entries", count=_MOST_TRACKED, shrinks=False
+        )
+        self._kept: Lru[EntryId, _HotEntry] = Lru("hot entries", count=_MOST_HOT)
+        self._turns: Lru[str, int] = Lru("viewed sessions", count=_MOST_SESSIONS, shrinks=False)
         self._version = -1
 
     def touch(self, names: Iterable[str], turn: int, session: str) -> None:
@@ -64,14 +66,18 @@ class HotEntries:
                 times = before.times + 1 if before is not None else 1
                 self._looked.put(id, _ViewCount(times, turn, session))
             hot = self._hot()
-            self._kept = {id: kept for id, kept in self._kept.items() if id in hot}
+            for id in [id for id, _ in self._kept.items()]:
+                if id not in hot:
+                    self._kept.pop(id)
             new = [id for id in hot if id not in self._kept]
         loaded = {
             entry.id: _HotEntry(doc, entry, words_of(f"{entry.title}\n{entry.text}"))
             for doc, entry in self._entries.by_id(new)
         }
         with self._lock:
-            self._kept.update(loaded)
+            for id in reversed(hot):
+                if id in loaded:
+                    self._kept.put(id, loaded[id])
             self._version = -1
 
     def find(self, query: Query, asked: AnalysedQuery, wanted: Terms) -> tuple[IndexHit, ...]:
@@ -102,21 +108,23 @@ class HotEntries:
             if each.times >= _OFTEN
             or each.turn > max(0, (self._turns.get(each.session) or 0) - _RECENT_TURNS)
         )
-        return dict(pair for pair, _ in zip(hot, range(_MOST_HOT), strict=False))
+        return dict(pair for pair, _ in zip(hot, range(self._kept.most), strict=False))
 
     def _still_there(self) -> list[_HotEntry]:
         """A number is never reused: a changed entry has another one."""
         version = self._rows.version()
         with self._lock:
-            kept = list(self._kept.values())
+            kept = [each for _, each in self._kept.items()]
             if version == self._version:
                 return kept
         with self._rows.reading() as connection:
             there = still_there(connection, [each.doc for each in kept])
         with self._lock:
-            self._kept = {id: each for id, each in self._kept.items() if each.doc in there}
+            for id, each in self._kept.items():
+                if each.doc not in there:
+                    self._kept.pop(id)
             self._version = version
-            return list(self._kept.values())
+            return [each for _, each in self._kept.items()]
 
 
 _FAIR = 0.97
@@ -154,6 +162,11 @@ class HotReranker:
         with self._lock:
             self._read[unread] = made
         return True
+
+    def clear(self) -> None:
+        """Forget the vectors: they are made again while the machine is idle."""
+        with self._lock:
+            self._read = {}
 
     def found(self, query: Floats, only: Filter) -> list[FusedHit]:
         """Similarity of the embedded entries that match, on the scale of the documents' own

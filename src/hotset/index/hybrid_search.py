@@ -18,11 +18,11 @@ import apsw
 import numpy as np
 
 from hotset.errors import BadInput, StoreFailed
+from hotset.files.breaker import Breaker
 from hotset.files.deadline_pool import DeadlinePool
-from hotset.files.lru import Lru
+from hotset.files.lru import CACHES, Lru
 from hotset.index import vectors
 from hotset.index.analysis import AnalysedQuery, analyse_query, holds_phrases
-from hotset.index.breaker import Breaker
 from hotset.index.database import (
     EntryRows,
     FilesDamaged,
@@ -57,6 +57,7 @@ from hotset.index.full_text import (
 from hotset.index.fusion import FusedHit, RankedHit, by_file, fuse
 from hotset.index.hot import HotEntries, HotReranker
 from hotset.index.vectors import Floats, Vectors
+from hotset.nouns.pressure import MemoryTier, PressureResponse
 from hotset.nouns.search import Entry, Filter, Hits, IndexHit, Lack, Query, Sort
 from hotset.text.human_language import is_latin
 
@@ -104,9 +105,12 @@ class SearchTier(Enum):
 
 
 def tier_for(deadline: float) -> SearchTier:
+    """How thoroughly to search in that time; and while memory is short, without what it takes most
+    of."""
     if deadline < _HOT_SECONDS:
         return SearchTier.HOT
-    return SearchTier.WARM if deadline < _WARM_SECONDS else SearchTier.FULL
+    is_short = CACHES.response.tier is not MemoryTier.FULL
+    return SearchTier.WARM if deadline < _WARM_SECONDS or is_short else SearchTier.FULL
 
 
 class AnswerCache:
@@ -114,7 +118,7 @@ class AnswerCache:
 
     def __init__(self) -> None:
         self._known: Lru[tuple[str, Filter, int], tuple[int, SearchTier, Hits]] = Lru(
-            count=_MOST_ANSWERS
+            "search results", count=_MOST_ANSWERS
         )
 
     def get(self, query: Query, tier: SearchTier, version: int) -> Hits | None:
@@ -193,6 +197,16 @@ class IndexSearch:
             yield f"{name} {rests} ({type(error).__name__})"
         if self._condemned:
             yield "the folded files were damaged; they are made again"
+
+    def respond(self, response: PressureResponse) -> None:
+        """Keep in memory what the tier allows; the rest comes back with the next search."""
+        if response.tier is not MemoryTier.FULL and self.reranker is not None:
+            self.reranker.clear()
+        if response.tier is MemoryTier.HOT:
+            self._standing = None
+            self._words.release()
+            if self._meaning is not None:
+                self._meaning.release()
 
     def close(self) -> None:
         self._signals.close()
@@ -400,6 +414,12 @@ class ByWords:
             found += folded.search(telling, view.only, view.hidden, view.generation.folded, limit)
         return found
 
+    def release(self) -> None:
+        """Close the files, unless a search opens them right now."""
+        if self._lock.acquire(blocking=False):
+            self._words = self._generation = None
+            self._lock.release()
+
     def _over(self, generation: Generation) -> WordIndex:
         """The full text of this generation, as far as it was folded at least."""
         with self._lock:
@@ -435,7 +455,7 @@ class ByMeaning:
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
         self._generation: Generation | None = None
-        self._tail: Lru[int, Floats] = Lru(count=_TAIL_KEPT)
+        self._tail: Lru[int, Floats] = Lru("vectors of new entries", count=_TAIL_KEPT)
 
     def serves(self, generation: Generation) -> bool:
         """False for vectors of another embedder or files of another form."""
@@ -466,6 +486,12 @@ class ByMeaning:
                 else found
             )
         return found
+
+    def release(self) -> None:
+        """Close the files, unless a search opens them right now."""
+        if self._lock.acquire(blocking=False):
+            self._vectors = self._generation = None
+            self._lock.release()
 
     def _over(self, generation: Generation) -> Vectors:
         with self._lock:
@@ -500,7 +526,7 @@ class Signals:
 
     def __init__(self) -> None:
         self._pool = DeadlinePool(_THREADS, "hotset-search")
-        self.breakers = {"words": Breaker(), "meaning": Breaker()}
+        self.breakers = {name: Breaker(f"search by {name}") for name in ("words", "meaning")}
         self.failed: dict[str, BaseException] = {}
         """The last failure of each signal that failed last time."""
 
@@ -562,7 +588,7 @@ class Signals:
         except TimeoutError:
             asked.cancel()
             if patience >= _FAIR_SECONDS:
-                self.breakers["meaning"].failed()
+                self.breakers["meaning"].failed("it did not answer in time")
             return None
         self._note("meaning", error)
         return asked.result() if error is None else None
@@ -573,7 +599,7 @@ class Signals:
             self.breakers[name].succeeded()
         else:
             self.failed[name] = error
-            self.breakers[name].failed()
+            self.breakers[name].failed(type(error).__name__)
 
 
 _KEPT = 256  # vectors of the last questions
@@ -594,7 +620,7 @@ class QueryVectors:
             raise BadInput(f"vectors of {asking.id} cannot ask for those of {documents.id}")
         self._documents = documents
         self._asking = asking
-        self._known: Lru[tuple[bool, str], Floats] = Lru(count=_KEPT)
+        self._known: Lru[tuple[bool, str], Floats] = Lru("vectors of queries", count=_KEPT)
 
     def vector(self, query: Query) -> Floats:
         text = analyse_query(query.words).text
@@ -614,5 +640,6 @@ class QueryVectors:
         fits = (
             query.deadline >= _CLOSE_READING_SECONDS
             and len(query.words) <= _CLOSE_READING_CHARACTERS
+            and CACHES.response.tier is MemoryTier.FULL
         )
         return self._asking if self._asking is not None and helps and fits else self._documents

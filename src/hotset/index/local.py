@@ -20,7 +20,9 @@ from typing import Self
 import numpy as np
 
 from hotset.errors import HotsetError, StoreFailed
+from hotset.files.lru import CACHES, CacheSize
 from hotset.files.private_folder import private_folder
+from hotset.files.scope import PROCESS
 from hotset.index import analysis, full_text, vectors
 from hotset.index.database import (
     FOLDERS,
@@ -35,10 +37,11 @@ from hotset.index.database import (
 )
 from hotset.index.embed.port import Embedder, embed_checked
 from hotset.index.entries import Entries, NumberedEntry, embedded_text
-from hotset.index.full_text import Document, WordsWriter
+from hotset.index.full_text import HEAP_BYTES, Document, WordsWriter
 from hotset.index.hybrid_search import IndexSearch
 from hotset.index.port import IndexState, Watermark
 from hotset.index.vectors import Floats, VectorsWriter
+from hotset.nouns.pressure import MemoryTier, PressureResponse
 from hotset.nouns.search import Entry, EntryId, Hits, Query, Sort
 
 _log = logging.getLogger("hotset")
@@ -92,15 +95,15 @@ class LocalIndex:
         self._rhythm = rhythm
         self._fold_trouble = ""
         self._reading_trouble = ""
+        self._tier = MemoryTier.FULL
         self._added = 0
         self._worked = time.monotonic()
         self._wake = threading.Event()
         self._closed = False
-        self._thread = threading.Thread(
-            target=self._fold_now_and_then, name="hotset-fold", daemon=True
-        )
+        self._thread = PROCESS.child("index").new_thread(self._fold_now_and_then, "hotset-fold")
         if folds:
             self._thread.start()
+        CACHES.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -176,7 +179,7 @@ class LocalIndex:
         """Embed one hot entry with the model that reads questions. False if there is none, or if it
         failed, which is permanent."""
         reranker = self._search.reranker
-        if reranker is None or self._reading_trouble:
+        if reranker is None or self._reading_trouble or self._tier is not MemoryTier.FULL:
             return False
         try:
             return reranker.read_one()
@@ -184,6 +187,18 @@ class LocalIndex:
             self._reading_trouble = f"hot entries cannot be read closely ({type(error).__name__})"
             _log.warning("%s", self._reading_trouble)
             return False
+
+    def respond(self, response: PressureResponse) -> None:
+        """Keep in memory what the tier allows. While it is the hot one nothing is folded: what was
+        added is found among the entries that wait."""
+        self._tier = response.tier
+        self._search.respond(response)
+        if response.tier is MemoryTier.HOT and self._fold_writer.is_open:
+            self._wake.set()  # the thread that folds closes its writers
+
+    def cache_size(self) -> CacheSize:
+        writers = int(self._fold_writer.is_open)
+        return CacheSize("index writers", writers, writers * HEAP_BYTES, 1, "entries", shrinks=True)
 
     def state(self) -> IndexState:
         generations = Generations(self._rows)
@@ -259,6 +274,9 @@ class LocalIndex:
             self._wake.clear()
             if self._closed:
                 return
+            if self._tier is MemoryTier.HOT:
+                self._fold_writer.close()
+                continue
             if rest:
                 rest -= 1
                 continue
@@ -359,6 +377,11 @@ class FoldWriter:
             if waited:
                 self._clear_away()
             return waited
+
+    @property
+    def is_open(self) -> bool:
+        """True while it has its writers open, with the memory that they hold."""
+        return self._open is not None
 
     def stop(self) -> None:
         """A running fold ends with its current batch; the next one continues there."""

@@ -86,7 +86,7 @@ class Vectors:
             name: _map_file(folder / name, dtype, (rows,)) for name, dtype in _COLUMNS.items()
         }
         self._looked_at = _looked_at(size)
-        self._fitting: Lru[NumberFilter, _Fitting] = Lru(count=_FILTERS_KEPT)
+        self._fitting: Lru[NumberFilter, _Fitting] = Lru("filtered rows", count=_FILTERS_KEPT)
         """Which rows fit, for the last filters."""
 
     def nearest(

@@ -21,7 +21,7 @@ _LEAST_SESSIONS = 8
 _MOST_GAIN = 0.25
 """The most that a session's log ratio counts, as a rule: one session must not decide."""
 
-_FINE = tuple(at / 25 for at in range(-25, 26))
+_FINE = tuple(at / 50 for at in range(-50, 51))
 _CANARIES = 50
 _MOST_CANARIES = 0.04  # what shuffled labels may pass by chance
 

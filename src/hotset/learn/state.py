@@ -7,7 +7,7 @@ folded in one go or from a snapshot on.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +15,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from hotset.learn.beliefs import (
+    Beliefs,
+    Block,
+    block_for,
+    forget_knobs,
+    learn_session,
+    propose_positions,
+)
 from hotset.learn.chance import uniform
+from hotset.learn.contexts import Cluster, UserProfile, add_habits, add_prompt, nearest
 from hotset.learn.events import (
     BY_BANDIT,
     DEFAULT_ARM,
@@ -27,8 +36,10 @@ from hotset.learn.events import (
     KnobsSetting,
     SessionFigures,
     TrialSetting,
+    change_id,
     decode_payload,
 )
+from hotset.learn.ranges import knob_ranges
 from hotset.learn.trials import (
     DAY,
     FLOOR,
@@ -45,6 +56,9 @@ from hotset.learn.trials import (
 
 __all__ = ["EMPTY", "LEARN_EVENTS", "LearnState", "fold"]
 
+BY_BELIEFS = "beliefs"
+
+_LEAST_MOVE = 0.05  # of a knob's range, to be worth a proposal
 _MOST_TRIALS = 3  # changes with a share at once
 _MOST_ENDED = 40  # changes that are over, for people to read; all of them stay in the events
 _MOST_SKIPPED = 20  # that are named; all are counted
@@ -103,6 +117,10 @@ class LearnState(Struct, frozen=True):
     frozen: dict[str, Any] = {}
     """Names of knobs with their values; None: what it would be without learning."""
     all_frozen: bool = False
+    beliefs: Beliefs = Beliefs()
+    clusters: tuple[Cluster, ...] = ()
+    """Of prompts; a session's context is the number of its cluster."""
+    profile: UserProfile = UserProfile()
     skipped: dict[str, str] = {}
     """Numbers and names of the latest events that could not be read."""
     skipped_count: int = 0
@@ -137,6 +155,15 @@ def fold(state: LearnState, number: int, name: str, data: str, time: float) -> L
 
 
 def _observe(state: LearnState, figures: SessionFigures, _: float) -> LearnState:
+    context = context_of(state, figures.vector) if figures.vector else figures.context
+    state = replace(
+        state,
+        clusters=add_prompt(state.clusters, figures.vector),
+        profile=add_habits(state.profile, figures),
+    )
+    if figures.explored and figures.reward is not None:
+        learned = learn_session(state.beliefs, figures.explored, figures.reward, context)
+        state = replace(state, beliefs=learned)
     changes = dict(state.changes)
     for id in figures.changes:
         if id in changes:
@@ -202,6 +229,14 @@ def _roll_back(state: LearnState, decision: ChangeDecision, time: float) -> Lear
 def _set_trial(state: LearnState, setting: TrialSetting, time: float) -> LearnState:
     if setting.by == BY_BANDIT:
         return _shift_shares(state, setting, time)
+    beliefs = state.beliefs
+    if setting.explore is not None:
+        beliefs = replace(beliefs, share=setting.explore)
+    if setting.explorable is not None:
+        known = knob_ranges()
+        beliefs = replace(
+            beliefs, explorable=tuple(name for name in setting.explorable if name in known)
+        )
     arms = dict(state.arms)
     for name, share in sorted(setting.shares.items()):
         if share == 0:
@@ -214,7 +249,7 @@ def _set_trial(state: LearnState, setting: TrialSetting, time: float) -> LearnSt
         raise ValueError("more is asked for than there is")
     if sum(arms[name].share for name in free) > room:
         arms |= {name: enter(arms, name, FLOOR, time, fixed=False) for name in free}
-    return replace(state, arms=arms)
+    return replace(state, arms=arms, beliefs=beliefs)
 
 
 def _shift_shares(state: LearnState, setting: TrialSetting, time: float) -> LearnState:
@@ -259,7 +294,10 @@ def _reset(state: LearnState, setting: KnobsSetting, time: float) -> LearnState:
         if record.stage not in _OVER and _touches(record.change, setting.knobs):
             undone = replace(record, stage=Stage.RESET, since=time, number=state.number)
             state = _with_record(_without_arm(state, id), undone)
-    return state
+    explored = {name for block in state.beliefs.blocks for name in block.knobs}
+    explored |= state.beliefs.known.keys()
+    gone = [name for name in explored if _is_any(name, setting.knobs)]
+    return replace(state, beliefs=forget_knobs(state.beliefs, gone))
 
 
 def _switch(state: LearnState, setting: KnobsSetting, _: float) -> LearnState:
@@ -319,7 +357,14 @@ def arms(state: LearnState, day: int) -> dict[str, float]:  # noqa: ARG001 - see
     return {DEFAULT_ARM: 1 - sum(shares.values()), **shares}
 
 
-def assign(state: LearnState, key: str, day: int, *, pinned: Container[str] = ()) -> Assignment:
+def context_of(state: LearnState, vector: Sequence[float]) -> int:
+    """The context of a prompt, from its small vector."""
+    return nearest(state.clusters, vector)
+
+
+def assign(
+    state: LearnState, key: str, day: int, *, context: int = 0, pinned: Container[str] = ()
+) -> Assignment:
     """What the session of this key runs with: at random, but always the same for a state."""
     draw = uniform(f"arm:{key}")
     arm = DEFAULT_ARM
@@ -341,7 +386,23 @@ def assign(state: LearnState, key: str, day: int, *, pinned: Container[str] = ()
             for name, value in own.change.knobs.items()
             if not any(each in pinned for each in _own_and_groups(name))
         }
-    return Assignment(arm, ids, knobs)
+    explored = _explore(state, key, context, pinned) if arm == DEFAULT_ARM else {}
+    ranges = knob_ranges()
+    knobs |= {name: ranges[name].value(position) for name, position in explored.items()}
+    return Assignment(arm, ids, knobs, explored)
+
+
+def _explore(state: LearnState, key: str, context: int, pinned: Container[str]) -> dict[str, float]:
+    """The positions that a session tries; none for most, or where a person set one of the knobs."""
+    if state.all_frozen or uniform(f"explore:{key}") >= state.beliefs.share:
+        return {}
+    block = block_for(state.beliefs, key)
+    if block is None or any(
+        _is_frozen(state, name) or any(each in pinned for each in _own_and_groups(name))
+        for name in block.knobs
+    ):
+        return {}
+    return dict(zip(block.knobs, propose_positions(block, key, context), strict=True))
 
 
 def decide(state: LearnState, now: float) -> list[tuple[str, Struct]]:
@@ -369,7 +430,40 @@ def decide(state: LearnState, now: float) -> list[tuple[str, Struct]]:
     shares = {name: share for name, share in {**moved, **started}.items() if name not in ended}
     if shares:
         found.append(("TrialChanged", TrialSetting(shares, by=BY_BANDIT)))
-    return list(found)
+    found += [("ChangeProposed", change) for change in _believed_changes(state)]
+    return found
+
+
+def _believed_changes(state: LearnState) -> Iterator[Change]:
+    """What is settled in a block that was explored to its end, for the gate."""
+    ranges = knob_ranges()
+    live = {
+        knob
+        for record in state.changes.values()
+        if record.stage not in _OVER
+        for knob in record.change.knobs
+    }
+    for block in state.beliefs.blocks:
+        knobs = {
+            name: ranges[name].value(round(settled / _LEAST_MOVE) * _LEAST_MOVE)
+            for name, settled, prior in zip(block.knobs, block.settled, block.priors, strict=True)
+            if abs(settled - prior) > _LEAST_MOVE
+        }
+        before = {name: ranges[name].value(ranges[name].prior) for name in knobs}
+        if block.left or not knobs or live & knobs.keys() or knobs == before:
+            continue
+        change = Change(change_id(knobs, BY_BELIEFS), knobs, before, BY_BELIEFS, _why(block))
+        if change.id not in state.changes and not _is_held(state, change):
+            yield change
+
+
+def _why(block: Block) -> str:
+    moved = ", ".join(
+        f"{name} from {prior:.2f} to {settled:.2f} of its range"
+        for name, settled, prior in zip(block.knobs, block.settled, block.priors, strict=True)
+        if abs(settled - prior) > _LEAST_MOVE
+    )
+    return f"{block.seen} sessions explored {len(block.knobs)} knobs: {moved}"
 
 
 def _endings(state: LearnState) -> Iterator[tuple[str, Any]]:
@@ -488,9 +582,12 @@ def _is_frozen(state: LearnState, knob: str) -> bool:
 
 
 def _touches(change: Change, names: tuple[str, ...]) -> bool:
-    return not names or any(
-        _is_part(knob, name) or _is_part(name, knob) for knob in change.knobs for name in names
-    )
+    return any(_is_any(knob, names) for knob in change.knobs)
+
+
+def _is_any(knob: str, names: tuple[str, ...]) -> bool:
+    """True if a knob is one of these, in one or around one; no names mean all knobs."""
+    return not names or any(_is_part(knob, name) or _is_part(name, knob) for name in names)
 
 
 def _is_part(knob: str, name: str) -> bool:

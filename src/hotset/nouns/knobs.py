@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct, ValidationError, convert, field, structs, to_builtins
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Kind
 
-_ROOMY = 128_000
+ROOMY = 128_000
 """Tokens of a window for which limits are meant as they are written. What is a page in it is a
 chapter in a small one."""
 
@@ -320,6 +320,28 @@ class SuccessorKnobs(Struct, frozen=True):
     hours."""
 
 
+StateName = Literal["engineer", "designer", "inspector", "tester", "orchestrator", "guide"]
+"""Which typed state an agent leaves; `nouns.handoff` has the types."""
+
+
+class HandoffKnobs(Struct, frozen=True):
+    """When a window is handed over to a successor, and what that begins with."""
+
+    at: WindowShare = 0.0
+    """The share of the window at which an agent hands over to a successor; 0 never: its oldest
+    steps leave instead."""
+    early: WindowShare = 0.5
+    """The share from which on it hands over where the provider's cache is lost anyway and the price
+    model says that it pays."""
+    start: WindowShare = 0.2
+    """What the successor's first request takes, the fixed part and the user's words included; a
+    quarter more at most, unless these alone are longer."""
+    hot: Annotated[Count, _of("steps")] = 3
+    """Older steps that stay, where they fit: those that later calls used most."""
+    state: StateName = "engineer"
+    """The fields of the state that it leaves."""
+
+
 class Knobs(Struct, frozen=True):
     """Everything that a plan, an offer or an answer can be tuned by."""
 
@@ -391,6 +413,8 @@ class Knobs(Struct, frozen=True):
     read: Characters = 150
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or
     more."""
+    offers: tuple[str, ...] = ()
+    """Which of our tools are listed beside `retrieve_context`; none named means all."""
     forms: FormKnobs = FormKnobs()
     cache: CacheKnobs = CacheKnobs()
     prefetch: Prefetch = Prefetch()
@@ -399,6 +423,7 @@ class Knobs(Struct, frozen=True):
     memory: MemoryKnobs = MemoryKnobs()
     history: HistoryKnobs = HistoryKnobs()
     successor: SuccessorKnobs = SuccessorKnobs()
+    handoff: HandoffKnobs = HandoffKnobs()
 
     def turned(self, values: Mapping[str, Any]) -> Knobs:
         """These knobs with other values, by name: `keep`, or `prefetch.mode` for a knob of a
@@ -508,7 +533,7 @@ class Knobs(Struct, frozen=True):
 
     @property
     def _scarcity(self) -> float:
-        return max(_LEAST_SHARE, min(1.0, self.window / _ROOMY))
+        return max(_LEAST_SHARE, min(1.0, self.window / ROOMY))
 
 
 def _entries(*tables: Mapping[Any, Limit]) -> Iterator[Limit]:
@@ -531,7 +556,6 @@ def _place(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
 DEFAULT_PROFILE = "default"
 
 _PLAIN_KNOBS = Knobs()
-_AS_DEFAULT = ("engineer", "designer", "inspector", "tester", "orchestrator", "guide")
 
 
 def _evicting(share: float, *, at: float, policy: PolicyName, keep: int, spared: Kind) -> Knobs:
@@ -580,7 +604,10 @@ PROFILES: Mapping[str, Knobs] = {
     "archivalist": _LIBRARIAN_KNOBS,
     "academic": _evicting(0.30, at=0.80, policy="topic", keep=3, spared=Kind.PAPER),
     "architect": _evicting(0.25, at=0.85, policy="task", keep=5, spared=Kind.PLAN),
-    **dict.fromkeys(_AS_DEFAULT, _PLAIN_KNOBS),
+    **{
+        name: replace(_PLAIN_KNOBS, handoff=HandoffKnobs(at=0.75, state=name))
+        for name in get_args(StateName)
+    },
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hotset.nouns.candidate import Candidate, Choice
+from hotset.nouns.handoff import AnyState
 from hotset.nouns.page import Chain, Kind, Role
 
 
@@ -41,6 +42,8 @@ class Cause(StrEnum):
     """The client had changed the past anyway."""
     PAYS = "pays"
     """The price model says that rewriting the prefix costs less than reading it on."""
+    HANDOFF = "handoff"
+    """The window was handed over to a successor."""
     GROWN = "grown"
     """The share of the window at which a checkpoint is due was passed."""
 
@@ -213,6 +216,8 @@ class Plan:
     """Tokens at the front that are byte for byte as in the latest request of this line."""
     broke: Cause | None = None
     """Why the prefix does not extend the latest request's; None if it does."""
+    handoff: AnyState | None = None
+    """The state with which a successor continues from this request on; None if none begins."""
     choices: tuple[Choice, ...] = ()
     """What was decided about each candidate of the sources."""
 

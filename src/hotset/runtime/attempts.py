@@ -143,7 +143,7 @@ async def _pulsing(machine: Machine, pulse: Callable[[], Awaitable[None]]) -> As
             await machine.sleep(_PULSE_SECONDS)
             await pulse()
 
-    beating = asyncio.create_task(beat())
+    beating = machine.scope.task(beat(), "pulse")
     try:
         yield
     finally:

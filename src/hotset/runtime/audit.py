@@ -29,7 +29,7 @@ TYPES: Mapping[str, frozenset[str]] = {
     "bypass": frozenset({"Bypassed"}),
     "alert": frozenset({"Alert"}),
     "checkpoint": frozenset({"Checkpoint"}),
-    "handoff": frozenset({"Handoff", "SessionLinked"}),
+    "handoff": frozenset({"Handoff", "HandoffDue", "SessionLinked"}),
     "prefetch": frozenset({"Prefetched", "PrefetchJudged"}),
     "tool": frozenset(
         {

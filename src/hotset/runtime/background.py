@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import queue
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from hotset.files.breaker import Breaker
 from hotset.files.lru import Lru
+from hotset.files.scope import PROCESS, Scope, ScopedQueue
 
 _log = logging.getLogger("hotset")
 
@@ -28,14 +29,14 @@ class Background:
     """Supervises background tasks: `failed` is called with the name and the error of each that
     fails."""
 
-    def __init__(self, failed: Callable[[str, BaseException], None]) -> None:
+    def __init__(
+        self, failed: Callable[[str, BaseException], None], scope: Scope = PROCESS
+    ) -> None:
         self._failed = failed
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._scope = scope.child("background")
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._watch(work, name), name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._scope.task(self._watch(work, name), name)
         task.add_done_callback(
             lambda _: work.close()
         )  # cancelled before its first step, it would never be awaited
@@ -43,23 +44,23 @@ class Background:
 
     def under_way(self, name: str) -> int:
         """Number of unfinished tasks of that name."""
-        return sum(task.get_name() == name for task in self._tasks)
+        return sum(task.get_name() == name for task in self._scope.tasks)
 
     @property
     def names(self) -> frozenset[str]:
         """Names of all unfinished tasks."""
-        return frozenset(task.get_name() for task in self._tasks)
+        return frozenset(task.get_name() for task in self._scope.tasks)
 
     async def settled(self, name: str, seconds: float) -> None:
         """Wait for the tasks of that name, at most so many seconds."""
-        if tasks := {task for task in self._tasks if task.get_name() == name}:
+        if tasks := {task for task in self._scope.tasks if task.get_name() == name}:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def drain(self, seconds: float) -> None:
         """Wait for all tasks; those that have not ended by then are cancelled."""
-        if not self._tasks:
+        if not (tasks := self._scope.tasks):
             return
-        _, late = await asyncio.wait(self._tasks, timeout=seconds)
+        _, late = await asyncio.wait(tasks, timeout=seconds)
         for task in late:
             _log.warning("%s did not end in %.0f s and was cancelled", task.get_name(), seconds)
             task.cancel()
@@ -77,7 +78,7 @@ class Background:
 def _is_ending() -> bool:
     """True if this program is about to end: then no pool takes work any more, and unfinished work
     is done after the next start."""
-    with ThreadPoolExecutor(1) as pool:
+    with PROCESS.executor(1, "hotset-ending") as pool:
         try:
             pool.submit(int)
         except RuntimeError:
@@ -155,8 +156,11 @@ class BoundedPool:
         self._cpu = (cpu_seconds * patience, most_cpu_seconds * patience)
         self._waiting: dict[str, deque[_Job]] = {}
         self._running: dict[str, _Job] = {}
-        self._resting: Lru[str, float] = Lru(count=_MOST_RESTING)
-        """Sessions whose work was ended, and until when they rest."""
+        self._resting: Lru[str, Breaker] = Lru(
+            "resting sessions", count=_MOST_RESTING, shrinks=False
+        )
+        """Sessions whose work was ended: they rest before the next try."""
+        self._scope = PROCESS.child("plans")
         self._idle: list[_Worker] = []
         self._closed = threading.Event()
 
@@ -173,9 +177,10 @@ class BoundedPool:
         session, takes too long."""
         loop = asyncio.get_running_loop()
         running = self._running.get(session)
+        resting = self._resting.get(session)
         if (running is not None and self._is_late(running)) or (
-            self._resting.get(session) or 0.0
-        ) > time.monotonic():
+            resting is not None and resting.seconds_left
+        ):
             raise TimeoutError("what was begun before has not ended yet")
         if len(self._running) >= _MOST_THREADS:
             raise TooManyThreads(f"{self.hung} earlier ones have not ended")
@@ -230,7 +235,7 @@ class BoundedPool:
             self._running[session] = job
             job.began = time.monotonic()
             job.slowness = job.loop.call_later(_SLOW_SECONDS, self._is_slow, job)
-            worker = self._idle.pop() if self._idle else _Worker(self._report_end)
+            worker = self._idle.pop() if self._idle else _Worker(self._report_end, self._scope)
             worker.jobs.put(job)
 
     def _is_slow(self, job: _Job) -> None:
@@ -248,7 +253,11 @@ class BoundedPool:
         if job.slowness is not None:
             job.slowness.cancel()
         if isinstance(job.done.exception(), OutOfTime):
-            self._resting.put(job.session, time.monotonic() + _REST_SECONDS)
+            rest = Breaker(f"plans of {job.session}", after=1, rest=_REST_SECONDS)
+            rest.failed("it took too much time")
+            self._resting.put(job.session, rest)
+        else:
+            self._resting.pop(job.session)
         if self._closed.is_set() or len(self._idle) >= _THREADS:
             worker.jobs.put(None)
         else:
@@ -318,10 +327,10 @@ class _Job:
 class _Worker:
     """One thread, which runs the jobs in its queue until it gets None."""
 
-    def __init__(self, report_end: Callable[[_Job, _Worker], None]) -> None:
-        self.jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+    def __init__(self, report_end: Callable[[_Job, _Worker], None], scope: Scope) -> None:
+        self.jobs: ScopedQueue[_Job | None] = scope.queue(2)  # a job and the end
         self._report_end = report_end
-        threading.Thread(target=self._run, name="hotset-bounded", daemon=True).start()
+        scope.thread(self._run, "hotset-bounded")
 
     def _run(self) -> None:
         while (job := self.jobs.get()) is not None:

@@ -57,7 +57,7 @@ class FixedLifetimes:
     """
 
     def __init__(self) -> None:
-        self._known: Lru[Chain, bool] = Lru(count=_MOST_SESSIONS)
+        self._known: Lru[Chain, bool] = Lru("cache lifetimes", count=_MOST_SESSIONS)
         self._latest: tuple[float, tuple[float, ...]] = (0.0, ())
         """When the project's pauses were read, and the pauses."""
 

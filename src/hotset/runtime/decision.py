@@ -33,7 +33,7 @@ _REFERENCE = re.compile(rb'retrieve_context\(id="(r[0-9a-f]{4,40})"\)')
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PageChange:
     """A page that was not sent whole, or a run of messages that was not sent at all."""
 
     form: Form
@@ -69,7 +69,7 @@ class Difference:
     turn: Turn
     planned: bool
     """False if the request went out unchanged, byte for byte."""
-    changes: tuple[Change, ...]
+    changes: tuple[PageChange, ...]
     spliced: tuple[HiddenAround, ...]
     tools: tuple[str, ...]
     """Our tools, listed beside the client's."""
@@ -128,7 +128,7 @@ def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
     ]
 
 
-def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> Iterator[Change]:
+def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> Iterator[PageChange]:
     pages: dict[Chain, list[Page]] = {}
     for page in store.pages(Where(session=turn.session)):
         pages.setdefault(page.chain, []).append(page)
@@ -157,11 +157,11 @@ def _gone_row(table: PageTable, chain: Chain) -> Shown | None:
 
 def _change(
     store: Store, turn: Turn, rows: list[Shown], pages: Mapping[Chain, list[Page]]
-) -> Change:
+) -> PageChange:
     """Rows of messages that left together as one change: the first row holds the text that replaces
     them all."""
     first = rows[0]
-    return Change(
+    return PageChange(
         form=first.form,
         cause=first.cause,
         fresh=first.time == turn.started,
@@ -173,7 +173,7 @@ def _change(
     )
 
 
-def _scale_change(change: Change, ratio: float) -> Change:
+def _scale_change(change: PageChange, ratio: float) -> PageChange:
     return replace(change, whole=round(change.whole * ratio), tokens=round(change.tokens * ratio))
 
 
@@ -287,7 +287,7 @@ class SessionKnobs:
     """The knobs of the active sessions. Thread-safe."""
 
     def __init__(self) -> None:
-        self._kept: Lru[Chain, bytes] = Lru(count=_MOST_KNOWN)
+        self._kept: Lru[Chain, bytes] = Lru("knobs of sessions", count=_MOST_KNOWN)
         self._latest: tuple[Knobs | None, bytes] = None, b""
         """What the latest knobs changed: mostly those of the next request too."""
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from hotset.errors import HotsetError
+from hotset.files.breaker import Breaker
 from hotset.index.port import Index
 from hotset.nouns.deposit import Gisted
 from hotset.runtime.background import Background
@@ -57,6 +58,7 @@ class Follower:
         self._index: Index | None = None
         self._followed: Store | None = None
         self._lock = threading.Lock()
+        self._breaker = Breaker("index", after=1, rest=_REST_SECONDS, longest=_LONGEST_REST_SECONDS)
         self._stopped = False
         self._working: asyncio.Task[None] | None = None
         self.sources: Sequence[Source] = ()
@@ -160,6 +162,10 @@ class Follower:
                 trouble,
             )
         self.trouble = trouble
+        if trouble:
+            self._breaker.failed(trouble)
+        else:
+            self._breaker.succeeded()
 
 
 class Gister:

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 
 from hotset.errors import HotsetError, StoreBusy, StoreFailed, StoreMoved
+from hotset.files.breaker import Breaker
 from hotset.nouns.deposit import CommitReceipt, Deposit, ReplyReceived, RequestReceived
 from hotset.nouns.turn import Event
 from hotset.store.port import Store
@@ -42,6 +43,7 @@ class Keeper:
         self._store: Store | None = None
         self._tried = -_REOPEN_SECONDS
         self._failure = ""
+        self._breaker = Breaker("store", monotonic, after=1, rest=_REOPEN_SECONDS)
         self.event_counts: Counter[str] = Counter()
         """Events handed over since the start, by name."""
         self._under_way: dict[asyncio.Future[CommitReceipt], float] = {}
@@ -181,6 +183,10 @@ class Keeper:
             self._store.keep(self._events.popleft())
 
     def _set_failure(self, failure: str) -> None:
+        if failure:
+            self._breaker.failed(failure)
+        else:
+            self._breaker.succeeded()
         if failure and not self._failure:
             _log.error("the store keeps nothing: %s (calls go through untouched)", failure)
         if self._failure and not failure:

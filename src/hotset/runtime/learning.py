@@ -1,49 +1,26 @@
-"""What a project has learned: read from the events of its store, given to new sessions, and added
-to when sessions end.
-
-The state is a fold over the events (`learn/state.py`); a note holds it as of one of them, so that a
-start need not read them all. A session keeps the arm that it was given with its first request.
-"""
+"""What new sessions get of what a project learned. A session keeps the arm that it was given with
+its first request."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from hashlib import sha256
 from threading import Lock
 from typing import Any
 
 import msgspec
 
 from hotset.config import Config, parse_knobs
-from hotset.errors import BadConfig, Conflict, HotsetError
+from hotset.errors import BadConfig
 from hotset.files.lru import Lru
-from hotset.learn.events import LEARN_EVENTS, OBSERVED, OFF_ARM, encode_payload
-from hotset.learn.state import (
-    EMPTY,
-    LearnState,
-    assign,
-    decide,
-    decode_state,
-    encode_state,
-    fold,
-)
+from hotset.learn.events import OFF_ARM
+from hotset.learn.state import EMPTY, LearnState, assign, changes_in_force
 from hotset.nouns.call import Headers, header
-from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
-from hotset.nouns.note import Space
-from hotset.nouns.turn import Event, Session, Turn
-from hotset.runtime.observe import observe_session
-from hotset.runtime.session_arm import (
-    PLAIN,
-    SessionArm,
-    SessionKeys,
-    arm_changes,
-    arm_of_session,
-    read_arm,
-)
-from hotset.store.port import Damage, Store
+from hotset.runtime.learned_state import read_state
+from hotset.runtime.session_arm import PLAIN, SessionArm, SessionKeys, arm_changes, read_arm
+from hotset.store.port import Store
 
 _log = logging.getLogger("hotset")
 
@@ -53,74 +30,8 @@ PROFILE_HEADER = b"x-hotset-profile"
 KNOBS_HEADER = b"x-hotset-knobs"
 """Knobs of a session: `keep=8; memory.tell=0.7`."""
 
-QUIET_SECONDS = 1800.0
-"""Without a call for so long, a session counts as ended."""
-
 DAY = 86_400.0
-_SNAPSHOT = Space("learned", keeps=2)
-"""The state as of an event, under one key."""
-_KEY = "state"
-_WHAT = "learned state"
-_OBSERVED = Space("observed")
-"""Sessions that were observed, by id: each is observed once."""
-_AT_ONCE = 1000  # events of one read
-_SNAPSHOT_EVERY = 64  # events of the store
 _MOST_ARMS = 4096
-_MOST_LOOKED_AT = 200  # of the latest sessions, beside the calls
-
-
-def read_state(store: Store, before: LearnState | None = None) -> LearnState:
-    """The state as of the last event: from `before` on, else from the snapshot."""
-    return _fold_events(store, before or _read_snapshot(store))
-
-
-def keep_snapshot(store: Store, now: float) -> None:
-    """Write the state down, if enough events came since that was done."""
-    kept = _read_snapshot(store)
-    state = _fold_events(store, kept)
-    if state.number - kept.number >= _SNAPSHOT_EVERY:
-        store.keep(NoteWritten(_SNAPSHOT, _KEY, encode_state(state), now)).result()
-
-
-def verify_learning(store: Store) -> Iterator[Damage]:
-    """The snapshot, if the fold over the events up to it gives another state; and the events of
-    learning that say nothing that can be read."""
-    kept = _snapshot_bytes(store)
-    snapshot = _read_snapshot(store)
-    if kept is not None and snapshot == EMPTY:
-        yield Damage(_WHAT, _KEY, "its snapshot cannot be read; the events are the truth")
-    elif kept is not None and encode_state(_fold_events(store, EMPTY, snapshot.number)) != kept:
-        why = f"the fold over the events up to number {snapshot.number} gives another state"
-        yield Damage(_WHAT, _KEY, why)
-    for number, name in _fold_events(store, EMPTY).skipped.items():
-        yield Damage("event", f"{name} {number}", "its numbers cannot be read; it was left out")
-
-
-def _fold_events(store: Store, state: LearnState, last: int | None = None) -> LearnState:
-    """The state with the events behind it, up to the one of number `last`."""
-    number = state.number
-    while some := store.events_after(number, _AT_ONCE, LEARN_EVENTS):
-        for number, event in some:
-            if last is not None and number > last:
-                return state
-            state = fold(state, number, event.name, str(event.detail.get("data", "")), event.time)
-    return state
-
-
-def _snapshot_bytes(store: Store) -> bytes | None:
-    note = store.notes(_SNAPSHOT, [_KEY]).get(_KEY)
-    return note.value if note is not None else None
-
-
-def _read_snapshot(store: Store) -> LearnState:
-    with suppress(msgspec.MsgspecError, UnicodeError):
-        return decode_state(_snapshot_bytes(store) or b"")
-    return EMPTY
-
-
-def learn_event(name: str, payload: msgspec.Struct, now: float) -> Event:
-    """An event of learning."""
-    return Event(name, now, detail={"data": encode_payload(payload)})
 
 
 def pinned_knobs(config: Config) -> frozenset[str]:
@@ -134,6 +45,17 @@ def profile_changes(config: Config, name: str) -> dict[str, Any]:
     return config.profiles[name].changed(config.profiles[DEFAULT_PROFILE])
 
 
+def learned_knobs(config: Config, state: LearnState) -> Knobs:
+    """The knobs of what is asked outside of a session: as a new session of the default arm."""
+    knobs = config.knobs_for("")
+    if not config.learns or config.knobs is not None:
+        return knobs
+    values = changes_in_force(state, pinned=pinned_knobs(config))
+    with suppress(msgspec.ValidationError, KeyError, TypeError):
+        return knobs.with_changes(values) if values else knobs
+    return knobs
+
+
 class Learning:
     """The arms of sessions, and the state that new ones are assigned by. Thread-safe."""
 
@@ -141,12 +63,17 @@ class Learning:
         self._config = config
         self._pinned = pinned_knobs(config)
         self._is_on = config.learns and config.knobs is None and not config.off
-        self._arms: Lru[str, SessionArm] = Lru(count=_MOST_ARMS)
-        self._kept: Lru[str, bool] = Lru(count=_MOST_ARMS)
+        self._arms: Lru[str, SessionArm] = Lru("arms of sessions", count=_MOST_ARMS)
+        self._kept: Lru[str, bool] = Lru("kept arms", count=_MOST_ARMS)
         """Keys whose arm is in the store, or on its way there."""
         self.state = EMPTY
         self._version = -1
         self._lock = Lock()
+
+    @property
+    def knobs(self) -> Knobs:
+        """The knobs of what is asked outside of a session."""
+        return learned_knobs(self._config, self.state)
 
     def refresh(self, store: Store) -> None:
         """Read what was added to the store since the last look. Blocks."""
@@ -244,67 +171,3 @@ class Learning:
             _log.warning("ignored: learned knobs that are out of their range")
             return {}
         return values
-
-
-def observe_ended(
-    store: Store, config: Config, now: float, *, quiet: float = QUIET_SECONDS, most: int = 0
-) -> int:
-    """Observe every session that ended and was not observed yet, or `most` of the latest. Returns
-    how many there were."""
-    latest = store.recent_sessions()[: most or None]
-    known = store.notes(_OBSERVED, [each.id for each in latest]) if latest else {}
-    seen = 0
-    for session in reversed([each for each in latest if each.id not in known]):
-        turns = list(store.turns(session.id))
-        if _is_over(turns, now, quiet):
-            seen += _observe(store, config, session, turns, now)
-    return seen
-
-
-def _is_over(turns: Collection[Turn], now: float, quiet: float) -> bool:
-    """True for a session that went through hotset and has been quiet for long."""
-    last = max((turn.finished or turn.started for turn in turns), default=now)
-    return now - last >= quiet and any(turn.usage.prompt or turn.reply for turn in turns)
-
-
-def _observe(
-    store: Store, config: Config, session: Session, turns: Collection[Turn], now: float
-) -> bool:
-    try:
-        arm = arm_of_session(store, session.id)
-        figures = observe_session(store, session.id, arm, config.prices, now)
-        ended = max(turn.finished or turn.started for turn in turns)
-        event = learn_event(OBSERVED, figures, ended)
-        mark = NoteWritten(_OBSERVED, session.id, b"1", now, expects=0)
-        store.keep(mark, event).result()
-    except Conflict:  # another process was faster
-        return False
-    except HotsetError:  # a damaged page: the rest of the store goes on
-        return False
-    return True
-
-
-def take_decisions(store: Store, now: float) -> tuple[Event, ...]:
-    """Write what is to be decided by now: changes adopted or taken back, shares moved."""
-    decided = decide(read_state(store), now)
-    events = tuple(learn_event(name, payload, now) for name, payload in decided)
-    if events:
-        store.keep(*events).result()
-    keep_snapshot(store, now)
-    return events
-
-
-def tend_learning(store: Store, config: Config, now: float) -> None:
-    """Observe the sessions that ended lately, and decide. Blocks: for a thread beside the calls."""
-    if observe_ended(store, config, now, most=_MOST_LOOKED_AT):
-        take_decisions(store, now)
-
-
-def hash_vector(words: Collection[str], size: int = 16) -> tuple[float, ...]:
-    """A small vector of a prompt's words, by hashes: near ones have many words in common."""
-    vector = [0.0] * size
-    for word in words:
-        digest = sha256(word.encode()).digest()
-        vector[digest[0] % size] += 1.0 if digest[1] & 1 else -1.0
-    length = sum(each * each for each in vector) ** 0.5
-    return tuple(round(each / length, 4) for each in vector) if length else ()

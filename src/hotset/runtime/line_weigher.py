@@ -42,7 +42,7 @@ class LineageLinker:
     """Links messages into a lineage, and remembers the links. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: Lru[int, tuple[Link, ...]] = Lru(weight=_MOST_LINKED)
+        self._known: Lru[int, tuple[Link, ...]] = Lru("linked messages", weight=_MOST_LINKED)
         """The links of a conversation's latest request, by the identity of its first message."""
 
     def of(self, request: Request) -> tuple[Link, ...]:
@@ -75,7 +75,9 @@ class LineWeigher:
     """Counts tokens of messages, and remembers the counts. Thread-safe."""
 
     def __init__(self) -> None:
-        self._held: Lru[Chain, _Conversation] = Lru(count=_MOST_CONVERSATIONS, weight=_MOST_BYTES)
+        self._held: Lru[Chain, _Conversation] = Lru(
+            "weighed conversations", count=_MOST_CONVERSATIONS, weight=_MOST_BYTES
+        )
         """Keyed by the first message."""
         self._lock = Lock()
 

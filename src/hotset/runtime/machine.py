@@ -11,12 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
+from math import inf
 
 from hotset import tokens
 from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import HotsetError, StoreFailed
+from hotset.files.memory_use import release_freed
+from hotset.files.scope import PROCESS, Budget, Scope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.tool import ClientListing
@@ -25,7 +28,7 @@ from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool
 from hotset.runtime.follower import Follower, Gister
 from hotset.runtime.keeper import Keeper
-from hotset.runtime.learning import Learning, tend_learning
+from hotset.runtime.learning import Learning
 from hotset.runtime.metrics import (
     SUMMARISED,
     SUMMARY_FAILED,
@@ -38,6 +41,7 @@ from hotset.runtime.metrics import (
     raised_lately,
 )
 from hotset.runtime.planner import Planner
+from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
@@ -56,11 +60,12 @@ _DRAIN_SECONDS = 5.0
 _LOOK_SECONDS = 2.0
 """Between two looks at what was learned, or ordered by a person."""
 _LOOKS_BETWEEN = 30  # two looks at the sessions that ended
+_LEFT_SECONDS = 1.0
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
 @dataclass(slots=True)
-class Tally:
+class CallTally:
     """What went through since the start."""
 
     requests: int = 0
@@ -104,11 +109,16 @@ class Machine:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """How a call waits before it tries something again."""
     dialects: Dialects = field(default_factory=lambda: DIALECTS)
-    tally: Tally = field(default_factory=Tally)
+    tally: CallTally = field(default_factory=CallTally)
     bounded: BoundedPool = field(default_factory=BoundedPool)
     toolbox: ToolLibrary | None = None
     """Where there is one, its tools are offered beside the client's."""
+    memory_reader: MemoryReader | None = None
+    """What says how much memory is used; None is the system."""
+    scope: Scope = field(init=False)
+    """What runs for it; it ends with it."""
     background: Background = field(init=False)
+    pressure: PressureMonitor = field(init=False)
     gister: Gister = field(init=False)
     follower: Follower = field(init=False)
     memories: ProjectMemories = field(init=False)
@@ -125,7 +135,9 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.began = self.clock()
-        self.background = Background(self._failed)
+        self.scope = PROCESS.child("machine", Budget(tasks=inf))
+        self.background = Background(self._failed, self.scope)
+        self.pressure = PressureMonitor(self.config.pressure, self.memory_reader, clock=self.clock)
         self.gister = Gister(self.keeper, self.background)
         opening = (
             partial(open_index, self.config.folder, self.config.embedding, makes_folder=False)
@@ -184,18 +196,34 @@ class Machine:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: BoundedPool | None = None,
         clock: Callable[[], float] = time.time,
+        memory_reader: MemoryReader | None = None,
     ) -> Machine:
         keeper = Keeper(open_store, time.monotonic, config.patience)
         keeper.open()
         tools = toolbox or _toolbox(config, keeper, whose)
         bounded = bounded or BoundedPool(patience=config.patience)
-        machine = cls(config, wire, keeper, clock, sleep, bounded=bounded, toolbox=tools)
+        machine = cls(
+            config,
+            wire,
+            keeper,
+            clock,
+            sleep,
+            bounded=bounded,
+            toolbox=tools,
+            memory_reader=memory_reader,
+        )
+        if keeper.store is not None:
+            with suppress(HotsetError):  # sessions then run with the defaults
+                machine.learning.refresh(keeper.store)
         machine.gister.nudge()  # what the last run did not get to
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
         )  # or the first call would wait for it
         learning = machine.background.spawn(machine._learn(), "learn")
         machine.tending.append(learning)
+        if config.pressure.enabled:
+            watching = machine.background.spawn(machine._watch_memory(), "watch the memory")
+            machine.tending.append(watching)
         for source in machine.sources:
             source.warm()
             if source.every:
@@ -208,9 +236,14 @@ class Machine:
         unused = knobs.unused if tooling.client is ClientListing.AUTO else 0
         return ToolSource(library, tooling.ghosts, self.config.patience, unused=unused)
 
-    def plan_with(self, config: Config) -> Planner:
+    def plan_with(self, config: Config, *, program_decides: bool = False) -> Planner:
         """A planner over this machine's sources: for another budget, say."""
-        return Planner(config, summaries=self.summariser.summaries_for, sources=self.sources)
+        return Planner(
+            config,
+            summaries=self.summariser.summaries_for,
+            sources=self.sources,
+            program_decides=program_decides,
+        )
 
     def over(self, wire: Wire, planner: Planner) -> Machine:
         """The same machine with another way out: for a call whose client sends it itself, and has a
@@ -279,13 +312,16 @@ class Machine:
         await self.background.drain(seconds)
         await self.wire.close()
         self.bounded.close()
+        self.pressure.close()
         self.keeper.close()
+        if left := await self.scope.aclose(_LEFT_SECONDS):
+            _log.warning("not ended: %s", "; ".join(left))
 
     async def _tend(self, source: Source) -> None:
-        """The upkeep of a source, in the background."""
+        """The upkeep of a source, in the background; it waits while memory is short."""
         while True:
             await asyncio.sleep(source.every)
-            if self.keeper.store is not None:
+            if self.keeper.store is not None and self.pressure.response.prefetches:
                 await source.upkeep()
 
     async def _learn(self) -> None:
@@ -295,8 +331,17 @@ class Machine:
                 with suppress(HotsetError):  # a store that is down is reported elsewhere
                     await asyncio.to_thread(self.learning.refresh, store)
                     if self.config.learns and number % _LOOKS_BETWEEN == _LOOKS_BETWEEN - 1:
-                        await asyncio.to_thread(tend_learning, store, self.config, self.clock())
+                        await asyncio.to_thread(_tend_learning, store, self.config, self.clock())
             await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _watch_memory(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.pressure.seconds)
+            # Not here: dropping half of all caches takes a while.
+            for change in await asyncio.to_thread(self.pressure.look):
+                event = Event(PRESSURE, self.clock(), detail=change.detail)
+                self.background.spawn(self._keep_event(event, None), "keep an event")
+                self.background.spawn(asyncio.to_thread(release_freed), "give memory back")
 
     async def _keep_event(self, event: Event, placed: Awaitable[object] | None) -> None:
         if placed is not None:
@@ -323,6 +368,12 @@ def _opened(keeper: Keeper) -> Store:
     if keeper.store is None:
         raise StoreFailed(keeper.trouble or "the store is not open")
     return keeper.store
+
+
+def _tend_learning(store: Store, config: Config, now: float) -> None:
+    from hotset.runtime.observe import tend_learning  # noqa: PLC0415 - half a second
+
+    tend_learning(store, config, now)
 
 
 def _toolbox(config: Config, keeper: Keeper, whose: str) -> Toolbox | None:

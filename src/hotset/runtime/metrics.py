@@ -14,6 +14,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome, Session
+from hotset.runtime.handoffs import HandoffCost, handoff_cost
 from hotset.sources.code import Prefetches
 from hotset.sources.tools import latest_tools, never_called, weigh_tools
 from hotset.store.port import Store
@@ -197,6 +198,8 @@ class Savings:
     sessions: tuple[SessionAccount, ...]
     """The newest first."""
     uncounted: int
+    handoffs: HandoffCost = field(default_factory=HandoffCost)
+    """Of what was measured, what agents that handed over cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +309,8 @@ def savings(
     store: Store, config: Config, session: SessionId | None = None, since: float | None = None
 ) -> Savings:
     """All bills, of one session or all, since a moment or ever."""
-    ledger = empty_ledger(config)
-    for bill in store.bills(session, since):
+    ledger, bills = empty_ledger(config), list(store.bills(session, since))
+    for bill in bills:
         ledger.add(bill)
     accounts: list[SessionAccount] = []
     uncounted = 0
@@ -317,7 +320,8 @@ def savings(
         uncounted += max(0, missing)
         if account is not None:
             accounts.append(SessionAccount(each, account, max(0, missing)))
-    return Savings(ledger.total(), tuple(reversed(accounts)), uncounted)
+    handed = handoff_cost(store, config, bills, session)
+    return Savings(ledger.total(), tuple(reversed(accounts)), uncounted, handed)
 
 
 def metrics(

@@ -5,20 +5,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from hashlib import sha256
 
-from hotset.learn.events import SessionFigures
+from hotset.config import Config
+from hotset.errors import Conflict, HotsetError
+from hotset.learn.events import OBSERVED, SessionFigures
 from hotset.nouns.bill import Bill
+from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.memory import Ending
+from hotset.nouns.note import Space
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId
 from hotset.nouns.price import Prices
-from hotset.nouns.turn import Event, Turn
+from hotset.nouns.turn import Event, Session, Turn
 from hotset.nouns.window import WHOLE, Form, Spot
 from hotset.runtime.audit import RETRIEVED, SEARCHED
 from hotset.runtime.decision import logged_candidates
-from hotset.runtime.session_arm import SessionArm
+from hotset.runtime.learned_state import learn_event, take_decisions
+from hotset.runtime.session_arm import SessionArm, arm_of_session
 from hotset.sources.memory import GoalWork, judge_session, read_session
 from hotset.store.port import Store, Where
+from hotset.text.terms import topic_words
 from hotset.window.price import price_of, units
 from hotset.window.retrieval_tools import SEARCH
 from hotset.window.work.calls import Act, ActKind
@@ -31,6 +38,13 @@ model's own claim has less."""
 CHOSEN = "chosen"
 """The arm of sessions that were not assigned by chance: they are compared with nothing."""
 
+QUIET_SECONDS = 1800.0
+"""Without a call for so long, a session counts as ended."""
+
+_OBSERVED = Space("observed")
+"""Sessions that were observed, by id: each is observed once."""
+_MOST_LOOKED_AT = 200  # of the latest sessions, beside the calls
+_VECTOR = 16  # numbers
 _SUCCESS = {Ending.SUCCESS: 1.0, Ending.PARTIAL: 0.5, Ending.FAILURE: 0.0}
 _MOST_FORMS = 40  # tools and kinds of one session
 _SHORTER = frozenset({Form.EXCERPT, Form.OVERLAP, Form.CHANGE, Form.STUB, Form.GONE})
@@ -69,6 +83,7 @@ def observe_session(
         session=session,
         arm=arm.name if arm.is_random else CHOSEN,
         changes=arm.changes,
+        vector=_vector(works),
         success=_success(works),
         reward=max(-1.0, min(1.0, (whole - cost) / whole)) if whole else None,
         cost=round(cost, 2),
@@ -181,3 +196,59 @@ def _is_result(page: Page) -> bool:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+def observe_ended(
+    store: Store, config: Config, now: float, *, quiet: float = QUIET_SECONDS, most: int = 0
+) -> int:
+    """Observe every session that ended and was not observed yet, or `most` of the latest. Returns
+    how many there were."""
+    latest = store.recent_sessions()[: most or None]
+    known = store.notes(_OBSERVED, [each.id for each in latest]) if latest else {}
+    seen = 0
+    for session in reversed([each for each in latest if each.id not in known]):
+        turns = list(store.turns(session.id))
+        if _is_over(turns, now, quiet):
+            seen += _observe(store, config, session, turns, now)
+    return seen
+
+
+def _is_over(turns: Collection[Turn], now: float, quiet: float) -> bool:
+    """True for a session that went through hotset and has been quiet for long."""
+    last = max((turn.finished or turn.started for turn in turns), default=now)
+    return now - last >= quiet and any(turn.usage.prompt or turn.reply for turn in turns)
+
+
+def _observe(
+    store: Store, config: Config, session: Session, turns: Collection[Turn], now: float
+) -> bool:
+    try:
+        arm = arm_of_session(store, session.id)
+        figures = observe_session(store, session.id, arm, config.prices, now)
+        ended = max(turn.finished or turn.started for turn in turns)
+        event = learn_event(OBSERVED, figures, ended)
+        mark = NoteWritten(_OBSERVED, session.id, b"1", now, expects=0)
+        store.keep(mark, event).result()
+    except Conflict:  # another process was faster
+        return False
+    except HotsetError:  # a damaged page: the rest of the store goes on
+        return False
+    return True
+
+
+def tend_learning(store: Store, config: Config, now: float) -> None:
+    """Observe the sessions that ended lately, and decide. Blocks: for a thread beside the calls."""
+    if observe_ended(store, config, now, most=_MOST_LOOKED_AT):
+        take_decisions(store, now)
+
+
+def _vector(works: Sequence[GoalWork]) -> tuple[float, ...]:
+    """A small vector of the words of a session's first prompt, by hashes: near ones have many words
+    in common."""
+    first = next((work.prompts[0].text for work in works if work.prompts[0].person), "")
+    vector = [0.0] * _VECTOR
+    for word in set(topic_words(first)):
+        digest = sha256(word.encode()).digest()
+        vector[digest[0] % _VECTOR] += 1.0 if digest[1] & 1 else -1.0
+    length = sum(each * each for each in vector) ** 0.5
+    return tuple(round(each / length, 4) for each in vector) if length else ()

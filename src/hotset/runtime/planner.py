@@ -13,6 +13,7 @@ from itertools import islice, takewhile
 from threading import Lock
 
 import msgspec
+from msgspec import structs
 
 from hotset import tokens
 from hotset.config import Config
@@ -24,6 +25,7 @@ from hotset.files.lru import Lru
 from hotset.nouns.bill import Bill
 from hotset.nouns.candidate import Candidate, OfferSlot, OfferVerdict
 from hotset.nouns.deposit import Deposit, NoteWritten, RequestReceived
+from hotset.nouns.handoff import AnyState, HandoffReason, StateItem, StateSource
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec, Usage
@@ -42,6 +44,7 @@ from hotset.runtime.cache_marks import (
     has_marks,
 )
 from hotset.runtime.decision import SessionKnobs, asked_note, candidates_note
+from hotset.runtime.handoffs import is_due, read_brief
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import AskedSource, Offered, OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
@@ -53,10 +56,18 @@ from hotset.sources.tools import client_tool_name, weigh, weigh_tools
 from hotset.store.port import Store, Where
 from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
 from hotset.window.ghosts import not_in_client
+from hotset.window.handoff import state_of
 from hotset.window.plan import Moment, latest_sent, plan
 from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
-from hotset.window.retrieval_tools import OUR_TOOLS, SPECS, brings_ours, has_twin
+from hotset.window.retrieval_tools import (
+    OUR_TOOLS,
+    SPECS,
+    brings_ours,
+    has_twin,
+    offered_specs,
+)
+from hotset.window.step_sizes import by_message, weigh as weigh_lines
 from hotset.window.successor import has_mark
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
 
@@ -93,6 +104,7 @@ _BROUGHT = Space("brought")
 
 _MOST_BROUGHT = 2048
 
+_TOOL_SOURCE = "tools"
 _TOOLBOX = frozenset(spec.name for spec in TOOLBOX_SPECS)
 
 _REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
@@ -231,7 +243,7 @@ class BroughtTools:
     """Remembers requests in which the client brought our tools itself, over MCP."""
 
     def __init__(self) -> None:
-        self._known: Lru[Chain, float] = Lru(count=_MOST_BROUGHT)
+        self._known: Lru[Chain, float] = Lru("brought tools", count=_MOST_BROUGHT, shrinks=False)
         """Time of each such request, by its last message."""
 
     def note(self, head: Chain, now: float) -> NoteWritten:
@@ -265,8 +277,11 @@ class Planner:
         *,
         summaries: Summaries = _no_summaries,
         sources: Sequence[Source] = (),
+        program_decides: bool = False,
     ) -> None:
+        """With `program_decides`, windows are handed over when their program says so."""
         self._config = config
+        self._program_decides = program_decides
         self.sources = tuple(sources)
         self.deferrals = Deferrals(config)
         self._offers = OfferRound(self.sources)
@@ -283,9 +298,12 @@ class Planner:
         self._weigher = LineWeigher()
         self._renderer = Renderer()
         self.resuming = Resuming()
-        self._tables: Lru[Chain, _HeldTable] = Lru(count=_MOST_TABLES)
-        self._late: Lru[Chain, Plan] = Lru(count=_MOST_LATE)
+        self._tables: Lru[Chain, _HeldTable] = Lru("page tables", count=_MOST_TABLES)
+        self._late: Lru[Chain, Plan] = Lru("late plans", count=_MOST_LATE, shrinks=False)
         """Plans that came too late for their call, by its last message."""
+        self._handoffs: Lru[Chain, AnyState] = Lru("handed over", count=_MOST_LATE, shrinks=False)
+        """States with which programs handed windows over, by the last message; each waits for the
+        next request of its line."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
         self._turned = lru_cache(maxsize=64)(self._turn_knobs)
@@ -349,19 +367,9 @@ class Planner:
         table = replace(facts.table, shown=shown)
         written = self._summaries(lines, store) if table.sent and not facts.opens else {}
         found = self._found_tools(facts, offers)
-        fixed = facts.own + (sum(map(weigh, SPECS)) if facts.offered else 0) + found.tokens
-        moment = Moment(
-            facts.now,
-            facts.price,
-            scene.count,
-            fixed,
-            facts.ratio,
-            summaries=written,
-            turn_of=LineTurns(store, [each.chain for each in links]).of,
-            most_ghosts=self._config.tooling.ghosts,
-            hidden_texts=partial(_hidden_texts, facts),
-            check=check,
-        )
+        own = offered_specs(knobs.offers) if facts.offered else ()
+        fixed = facts.own + sum(map(weigh, own)) + found.tokens
+        moment = self._moment(facts, scene, fixed, written)
         made = (
             _unchanged_plan(lines, table)
             if facts.off
@@ -370,7 +378,7 @@ class Planner:
         made, behind = _place_texts(facts, made)
         if late is not None:
             made = _merge_plans(late, made)
-        ours = _list_tools(made, found) if facts.offered else found
+        ours = _list_tools(made, found, own) if facts.offered else found
         new = {behind.chain: behind} if behind is not None else {}
         hidden = {**facts.hidden, **new}
         spoken = {**hidden, **ours.spelled}
@@ -404,6 +412,30 @@ class Planner:
             bill=_estimate(made, lines, facts, fixed, marks),
         )
 
+    def _moment(
+        self,
+        facts: RequestFacts,
+        scene: Scene,
+        fixed: int = 0,
+        summaries: Mapping[int, str] | None = None,
+    ) -> Moment:
+        turn_of = LineTurns(facts.store, [each.chain for each in facts.links]).of
+        return Moment(
+            facts.now,
+            facts.price,
+            scene.count,
+            fixed,
+            facts.ratio,
+            summaries=summaries or {},
+            turn_of=turn_of,
+            most_ghosts=self._config.tooling.ghosts,
+            hidden_texts=partial(_hidden_texts, facts),
+            brief=partial(read_brief, scene, facts.hidden, facts.dialect, turn_of),
+            asked=self._handed_over(facts.links),
+            program_decides=self._program_decides,
+            check=check,
+        )
+
     def without_deferred(self, planned: PlannedTurn) -> PlannedTurn:
         """The same request for an upstream that cannot defer tools: found tools are described in
         text. Raises `Unplanned`."""
@@ -424,6 +456,59 @@ class Planner:
         if done.exception() is None:
             planned = done.result()
             self._late.put(planned.links[-1].chain, planned.plan)
+
+    def is_handoff_due(
+        self,
+        request: Request,
+        dialect: Dialect,
+        store: Store,
+        now: float,
+        upstream: str,
+        *,
+        agent: str,
+        used: int,
+    ) -> bool:
+        """True if this conversation is to be handed over; `used` are the tokens of its context as
+        the provider counted them."""
+        facts = self._open(request, dialect, store, now, upstream, off=False, agent=agent)
+        lines = self._weigher.lines(facts.links, request.model, facts.hidden)
+        total = weigh_lines(lines, by_message(facts.table.shown.values())).total
+        own = sum(map(weigh, offered_specs(facts.knobs.offers)))
+        counted = round(facts.ratio * (facts.own + own + total))
+        return is_due(max(counted, used), facts.knobs)
+
+    def hand_over(
+        self,
+        request: Request,
+        dialect: Dialect,
+        store: Store,
+        now: float,
+        upstream: str,
+        *,
+        agent: str,
+        key: str,
+        metadata: Mapping[str, str],
+        note: str,
+    ) -> AnyState:
+        """The state of a conversation that a program hands over: its next request begins with
+        it."""
+        facts = self._open(request, dialect, store, now, upstream, off=False, agent=agent)
+        lines = self._weigher.lines(facts.links, request.model, facts.hidden)
+        received = RequestReceived(request, now, agent, key, metadata=metadata)
+        scene = self._scene(facts, lines, agent, TurnId(secrets.token_hex(8)), received)
+        weighed = weigh_lines(lines, by_message(facts.table.shown.values()))
+        state = state_of(weighed, HandoffReason.ASKED, facts.knobs, self._moment(facts, scene))
+        if note:
+            said = StateItem(note, state.turns[1], StateSource.PROGRAM)
+            state = structs.replace(state, context_notes=(*state.context_notes, said))
+        self._handoffs.put(_last_chain(facts.links), state)
+        return state
+
+    def _handed_over(self, links: Sequence[Link]) -> AnyState | None:
+        for each in _latest(links) if self._handoffs else ():
+            if (state := self._handoffs.get(each.chain)) is not None:
+                return state
+        return None
 
     def went_out(self, planned: PlannedTurn) -> tuple[Deposit, ...]:
         """Note that a request is sent as planned; returns the deposits to be kept with its plan."""
@@ -453,8 +538,9 @@ class Planner:
         table = PageTable(planned.plan.shown, rows, planned.sent)
         before = planned.facts.table.sent
         with self._lock:
-            for each in _latest(planned.links) if self._late else ():
+            for each in _latest(planned.links) if self._late or self._handoffs else ():
                 self._late.pop(each.chain)
+                self._handoffs.pop(each.chain)
             if before is not None:
                 self._tables.pop(before.head)
             if planned.facts.reopens:
@@ -478,7 +564,7 @@ class Planner:
         *,
         off: bool,
         agent: str,
-        arm: SessionArm,
+        arm: SessionArm = PLAIN,
     ) -> RequestFacts:
         price = self._price(request.model, upstream)
         links = self._linked.of(request)
@@ -647,6 +733,9 @@ class Planner:
     def _listable(self, facts: RequestFacts, offers: Sequence[Candidate]) -> Sequence[Candidate]:
         """The offers whose tools the client does not have; no tools at all if not all of them
         fit."""
+        wanted = facts.knobs.offers
+        if wanted and FIND not in wanted:
+            offers = [each for each in offers if each.source != _TOOL_SOURCE]
         specs = [each.body for each in offers if isinstance(each.body, ToolSpec)]
         here = {spec.name for spec in not_in_client(specs, facts.request.tools)}
         names = [*OUR_TOOLS, *here]
@@ -797,6 +886,10 @@ def _first_chain(links: Sequence[Link]) -> Chain:
     return next((each.chain for each in links if not each.message.aside), ROOT)
 
 
+def _last_chain(links: Sequence[Link]) -> Chain:
+    return next((each.chain for each in reversed(links) if not each.message.aside), ROOT)
+
+
 def _is_opening(request: Request) -> bool:
     """True if the model has not replied yet: prompts and system texts never leave and hide nothing,
     so the store has nothing to add."""
@@ -823,7 +916,12 @@ def _latest(links: Sequence[Link]) -> Iterator[Link]:
 def _merge_plans(late: Plan, made: Plan) -> Plan:
     """Two plans in one, of which the first never went out."""
     fresh = {row.spot: row for row in (*late.fresh, *made.fresh) if row.spot in made.shown}
-    return replace(made, fresh=tuple(fresh.values()), stubs=(*late.stubs, *made.stubs))
+    return replace(
+        made,
+        fresh=tuple(fresh.values()),
+        stubs=(*late.stubs, *made.stubs),
+        handoff=made.handoff or late.handoff,
+    )
 
 
 def _unchanged_plan(lines: Sequence[Line], table: PageTable) -> Plan:
@@ -837,10 +935,10 @@ def _unchanged_plan(lines: Sequence[Line], table: PageTable) -> Plan:
     )
 
 
-def _list_tools(made: Plan, found: _ToolList) -> _ToolList:
+def _list_tools(made: Plan, found: _ToolList, own: Sequence[ToolSpec]) -> _ToolList:
     """The tool list of a request: our own tools, those that the plan took, those found earlier."""
     bodies = (each.body for each in made.taken if each.slot is OfferSlot.TOOL_LIST)
-    specs = (*SPECS, *(body for body in bodies if isinstance(body, ToolSpec)))
+    specs = (*own, *(body for body in bodies if isinstance(body, ToolSpec)))
     deferred = found.deferred and any(spec.name == FIND for spec in specs)
     return replace(
         found,

@@ -110,7 +110,7 @@ class MessageRewriter:
     """Rewrites messages, with a cache. Thread-safe."""
 
     def __init__(self) -> None:
-        self._messages: Lru[_Key, Message] = Lru(weight=_MOST_REWRITTEN)
+        self._messages: Lru[_Key, Message] = Lru("rewritten messages", weight=_MOST_REWRITTEN)
 
     def rewrite(self, link: Link, shown: Mapping[Spot, Shown], dialect: Dialect) -> Message:
         message = link.message

@@ -8,9 +8,11 @@ import sys
 import threading
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from math import inf
 from typing import Any
 
 from hotset.errors import Malformed, UpstreamFailed
+from hotset.files.scope import PROCESS, Budget
 from hotset.nouns.call import Response, header
 
 if sys.version_info >= (3, 14):
@@ -279,6 +281,13 @@ class StreamTail:
         return shown
 
 
+_SCOPE = PROCESS.child("replies", Budget(tasks=inf))  # each belongs to one call, and ends with it
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)
+
+
 async def chunks_with_timeout(
     chunks: AsyncIterator[bytes], is_stopped: Callable[[], bool]
 ) -> AsyncGenerator[bytes]:
@@ -291,7 +300,7 @@ async def chunks_with_timeout(
         while True:
             if is_stopped():
                 until = loop.time() + REST_SECONDS if until is None else until
-                reading = asyncio.ensure_future(anext(chunks, None))
+                reading = _SCOPE.task(_next(chunks), "rest of a reply")
                 await asyncio.wait({reading}, timeout=max(0.0, until - loop.time()))
                 if not reading.done() or loop.time() > until:
                     yield b""

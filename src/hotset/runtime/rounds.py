@@ -27,6 +27,7 @@ from hotset.runtime.renderer import draw_body
 from hotset.runtime.turn import AnsweredRound, SentPlan, SentRounds, uses_tools
 from hotset.sources.port import Scene, Source
 from hotset.window.deferred_tools import describe_tool
+from hotset.window.handoff import HANDOFF_NOTE
 from hotset.window.price import charge
 from hotset.window.retrieval_tools import OUR_TOOLS
 from hotset.window.toolbox_tools import FIND
@@ -39,6 +40,9 @@ MOST_USES = 12
 several rounds."""
 
 _LIMITS = {True: (MOST_USES, "use of the toolbox"), False: (MOST_ROUNDS, "retrieval")}
+
+_UNSEEN = OUR_TOOLS | {FIND, HANDOFF_NOTE}
+"""Tools that a client would not have without us."""
 
 _LEAST = 100
 """Tokens that an answer may have in any case: enough to say what there is, and how to ask for
@@ -156,7 +160,7 @@ def working_rounds(sent: SentPlan) -> list[int]:
     return [
         number
         for number, each in enumerate(sent.rounds[:-1], 1)
-        if any(call.name not in OUR_TOOLS and call.name != FIND for call in each.round.calls)
+        if any(call.name not in _UNSEEN for call in each.round.calls)
     ]
 
 

@@ -113,7 +113,7 @@ class Resuming:
     """Maps the reply ids that clients saw to the provider's latest ones."""
 
     def __init__(self) -> None:
-        self._known: Lru[str, _Continuation] = Lru(count=_MOST)
+        self._known: Lru[str, _Continuation] = Lru("continued replies", count=_MOST, shrinks=False)
 
     def remember(self, seen: str, last: str, answers: tuple[bytes, ...]) -> NoteWritten:
         """Note that the client saw `seen`, but the provider continues from `last` and still needs
@@ -170,7 +170,7 @@ class Deferrals:
         }
         self._refused: set[tuple[str, str]] = set()
         """Upstreams and models that do not support deferred tools."""
-        self._known: Lru[Chain, Definitions] = Lru(count=_MOST_KNOWN)
+        self._known: Lru[Chain, Definitions] = Lru("found tools", count=_MOST_KNOWN)
         """Keyed by the message around which the answers that refer to the tools are hidden."""
 
     def allowed(self, request: Request, dialect: Dialect, upstream: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial, reduce
 
 from hotset.dialects.port import Round, TurnView
+from hotset.files.lru import CACHES
 from hotset.nouns.bill import Bill
 from hotset.nouns.call import ClientCall, header
 from hotset.nouns.deposit import Billed, Deposit, HiddenKept, NoteWritten, PlanMade
@@ -19,6 +20,7 @@ from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.background import Late, TooManyThreads
 from hotset.runtime.checkpoints import note_checkpoints
 from hotset.runtime.clients import session_key
+from hotset.runtime.handoffs import due_events, handoff_deposits
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import PlannedTurn
 from hotset.runtime.record import KEEPING, Record
@@ -144,14 +146,15 @@ async def _plan(
     if off:  # a request that went out unchanged has no forms: its turn has no plan
         return
     made = planned.plan
-    placed = list(_with_turn((*kept, *_eviction_events(planned)), opened.id))
+    handed = handoff_deposits(made, planned.scene, planned.facts.ratio, planned.bill.sent.prompt)
+    placed = list(_with_turn((*kept, *_eviction_events(planned), *handed), opened.id))
     events = [each for each in placed if isinstance(each, Event)]
     notes = (each for each in placed if not isinstance(each, Event))
     behind = [HiddenKept(opened.id, planned.behind)] if planned.behind is not None else []
     record.also(*notes, PlanMade(opened.id, planned.sent, made.fresh, made.stubs), *behind, *events)
     machine.tally.prefetches = reduce(Prefetches.after, events, machine.tally.prefetches)
     machine.tally.born(made.fresh)
-    if results := planned.new_results:  # while the provider works
+    if (results := planned.new_results) and CACHES.response.prefetches:  # while the provider works
         machine.background.spawn(asyncio.to_thread(read_ahead, results), "read ahead")
 
 
@@ -316,7 +319,11 @@ def bill_turn(record: Record, reply: Reply, machine: Machine) -> tuple[Deposit, 
     again = repeats(planned.links, planned.plan.fresh) if planned.knobs.echo else NO_REPEATS
     counting = _count_bill(bill, planned.knobs.window, again, record, machine)
     machine.background.spawn(counting, KEEPING)
-    notes = _with_turn([learned] if learned is not None else (), sent.opened.id)
+    latest = planned.facts.table.sent
+    before = round(latest.tokens * planned.facts.ratio) if latest is not None else 0
+    filled = max(rounds[-1].prompt, bill.sent.prompt) + rounds[-1].output
+    due = due_events(before, filled, planned.knobs, sent.opened.time)
+    notes = _with_turn([*([learned] if learned is not None else ()), *due], sent.opened.id)
     return (*notes, Billed(sent.opened.id, bill))
 
 

@@ -203,8 +203,10 @@ class Summariser:
         """The first one is in work."""
         self._working: asyncio.Task[None] | None = None
         self._stopped = False
-        self._known: Lru[Chain, _KnownSummary] = Lru(count=_MOST_TEXTS)
-        self._looked_at: Lru[Chain, bool] = Lru(count=_MOST_LOOKED_AT)
+        self._known: Lru[Chain, _KnownSummary] = Lru("summaries", count=_MOST_TEXTS, shrinks=False)
+        self._looked_at: Lru[Chain, bool] = Lru(
+            "lines with summaries", count=_MOST_LOOKED_AT, shrinks=False
+        )
         """Lines whose summaries were read from the store, by a message that only they and their
         forks have."""
 

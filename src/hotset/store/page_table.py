@@ -77,8 +77,8 @@ class PageTables:
 
     def __init__(self, room: int = _ROOM) -> None:
         """`room` is how many bytes of either kind of row may be cached."""
-        self._shown: Lru[_Place, Shown] = Lru(weight=room)
-        self._hidden: Lru[_Place, Hidden] = Lru(weight=room)
+        self._shown: Lru[_Place, Shown] = Lru("shown rows", weight=room)
+        self._hidden: Lru[_Place, Hidden] = Lru("hidden rows", weight=room)
 
     def table(
         self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None

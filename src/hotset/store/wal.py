@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import queue
 import secrets
 import struct
 import threading
@@ -26,6 +25,7 @@ import apsw
 
 from hotset.errors import PageDamaged, StoreFailed, StoreMoved
 from hotset.files.open import open_regular
+from hotset.files.scope import PROCESS, ScopedQueue
 from hotset.store.connection import Connection, close_connection
 from hotset.store.store_files import SEAL, closing_file, wal_and_shm
 
@@ -61,11 +61,11 @@ class Checkpointer:
         self._sync_seal = sync_seal
         self._grown = 0
         self._emptying = False
-        self._erased: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._scope = PROCESS.child("checkpoints")
+        self._erased: ScopedQueue[Callable[[], None]] = self._scope.queue(0)
         self._wake = threading.Event()
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="hotset-checkpoint", daemon=True)
-        self._thread.start()
+        self._thread = self._scope.thread(self._run, "hotset-checkpoint")
 
     def after_commit(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
         """A connection's WAL hook: gets the number of pages in the WAL after a commit."""

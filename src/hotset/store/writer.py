@@ -3,7 +3,6 @@ on disk. An existing row stays as it is."""
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ import msgspec
 
 from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
 from hotset.files.lru import Lru
+from hotset.files.scope import PROCESS, ScopedQueue
 from hotset.nouns.deposit import (
     CommitReceipt,
     Deposit,
@@ -64,6 +64,7 @@ _MOST_BYTES_AT_ONCE = 4 * 1024 * 1024  # a commit writes them to the disk while 
 _TRANSACTION_SECONDS = 0.025
 """After this time a transaction is committed, and the rest goes into the next one: others wait for
 the lock."""
+_MOST_QUEUED = 65536  # deposits: the keeper stops long before, and an import waits
 _MOST_SEEN = 16384  # digests: the latest requests of some dozens of sessions, in 3 MB
 _MEMORY_BYTES = (
     2048  # about what a memory takes beside its text: actions, files, where it comes from
@@ -103,18 +104,17 @@ class Writer:
         self._translate = translate
         self._connection: Connection | None = self._listening(connection)
         self._full = False
-        self._long: queue.SimpleQueue[_QueuedDeposit | None] = queue.SimpleQueue()
-        self._queue: queue.SimpleQueue[_QueuedDeposit | None] = queue.SimpleQueue()
+        self._scope = PROCESS.child("store")
+        self._long: ScopedQueue[_QueuedDeposit | None] = self._scope.queue(_MOST_QUEUED)
+        self._queue: ScopedQueue[_QueuedDeposit | None] = self._scope.queue(_MOST_QUEUED)
         self._door = threading.Lock()
         self._compressing = 0
         """Deposits that are not in the writer's own queue yet."""
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._compress_ahead, name="hotset-presser", daemon=True),
-            threading.Thread(target=self._run, name="hotset-writer", daemon=True),
+            self._scope.thread(self._compress_ahead, "hotset-presser"),
+            self._scope.thread(self._run, "hotset-writer"),
         ]
-        for thread in self._threads:
-            thread.start()
 
     def keep(self, deposits: tuple[Deposit, ...]) -> Future[CommitReceipt]:
         waiting = _QueuedDeposit(deposits)
@@ -305,7 +305,7 @@ class DepositCompressor:
     """Compresses the content of deposits before they reach the writer. For one thread."""
 
     def __init__(self) -> None:
-        self._seen: Lru[Digest, bool] = Lru(count=_MOST_SEEN)
+        self._seen: Lru[Digest, bool] = Lru("compressed content", count=_MOST_SEEN)
         """Content of the latest deposits: most of a request was in the one before it."""
 
     def compress(self, deposit: Deposit) -> dict[Digest, CompressedContent]:

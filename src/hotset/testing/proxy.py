@@ -15,9 +15,11 @@ from typing import Any, Self
 
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs, Remembering
+from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.tool import Tooling
 from hotset.runtime.background import BoundedPool
 from hotset.runtime.machine import Machine
+from hotset.runtime.pressure import MemoryReader
 from hotset.sources.tools import ToolLibrary
 from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
@@ -33,7 +35,7 @@ _START_SECONDS = 300
 _IDLE_SECONDS = 300
 _LOOK_SECONDS = 0.01
 
-_ENDLESS = frozenset({"tend tools", "tend memory"})
+_ENDLESS = frozenset({"tend tools", "tend memory", "learn", "watch the memory"})
 _RESTING = frozenset({*_ENDLESS, "follow the store", "work out gists"})
 """Background work that begins with a pause, so that calls go first."""
 
@@ -60,6 +62,8 @@ class LocalProxy:
         toolbox: ToolLibrary | None = None,
         tooling: Tooling | None = None,
         memory: Remembering | None = None,
+        memory_reader: MemoryReader | None = None,
+        pressure: PressureLimits | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         bounded: BoundedPool | None = None,
         limits: Limits | None = None,
@@ -67,7 +71,9 @@ class LocalProxy:
         patience: float = PATIENCE,
     ) -> None:
         """`folder` is the project's data folder, and its own without `project`. Waits `patience`
-        times as long as usual for its own work; pass 1 to test a deadline."""
+        times as long as usual for its own work; pass 1 to test a deadline. Memory pressure is what
+        `memory_reader` says; nothing is short without one: a test must not depend on what else
+        runs."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Nothing of the person who runs this: neither settings nor servers nor skills.
         environ = {
@@ -93,10 +99,12 @@ class LocalProxy:
             knobs=knobs or config.knobs,
             tooling=tooling or config.tooling,
             memory=memory or config.memory,
+            pressure=pressure or PressureLimits(enabled=memory_reader is not None),
         )
         self._toolbox = toolbox
         self._options: dict[str, Any] = {"sleep": sleep, "bounded": bounded, "limits": limits}
         self._options |= {"clock": clock, "on_machine": self._started}
+        self._options["memory_reader"] = memory_reader
         self._open_store = open_store or partial(SqliteStore.open, folder, makes_folder=False)
         self._ready = threading.Event()
         self._failure: BaseException | None = None

@@ -30,6 +30,7 @@ OUR_TOOLS = frozenset(
         "retrieve_context",
         "search_history",
         "get_turn_range",
+        "handoff_note",
         "search_code",
         "get_file",
         "outline",

@@ -20,7 +20,7 @@ _SEAM = re.compile(r"[A-Za-z0-9](?=[\x00-&(-/:-@\[-`{-\x7f])|\n(?=[^\s/])")
 _WORTH_REMEMBERING = 512  # bytes; below this a count takes little longer than the hash
 _MOST_REMEMBERED = 1 << 14  # pages of some dozen long sessions, in about 4 MB
 
-_remembered: Lru[bytes, int] = Lru(count=_MOST_REMEMBERED)
+_remembered: Lru[bytes, int] = Lru("token counts", count=_MOST_REMEMBERED)
 
 
 def count(text: str | bytes, encoding: Encoding = Encoding.O200K) -> int:

@@ -6,14 +6,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from hotset.nouns.knobs import Knobs, Limit
-from hotset.nouns.page import Kind
+from msgspec.structs import replace
+
+from hotset.nouns.knobs import ROOMY, Knobs, Limit
+from hotset.nouns.page import Chain, Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Shown, Spot
 from hotset.text.call_shape import file_ending, lines_named, names_path, path_of, reads_file
 from hotset.window.arguments import arguments, spoken
@@ -60,6 +62,24 @@ def rebirths(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> list
             moment,
             lambda place, seen: (
                 place.row is not None and not _points_to_visible(place.result, place.row, seen)
+            ),
+        )
+    )
+
+
+def shorten_results(
+    weighed: WeighedConversation, chains: Container[Chain], chars: int, knobs: Knobs, moment: Moment
+) -> list[Shown]:
+    """Rows that show the results in these messages in so many characters each."""
+    limit = Limit(chars, chars)
+    tight = replace(knobs, window=max(knobs.window, ROOMY), limit=limit, limits={}, tools={})
+    return list(
+        _rows(
+            weighed,
+            tight,
+            moment,
+            lambda place, _: (
+                weighed.lines[place.at].chain in chains and len(place.result.piece.content) > chars
             ),
         )
     )

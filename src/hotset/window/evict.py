@@ -28,11 +28,12 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
     resident = [step for step in weighed.steps if weighed.is_resident(step)]
     overflow = weighed.total > moment.room(knobs)
     crowded = bool(knobs.most) and len(resident) > knobs.most
-    if not resident or not (overflow or crowded or knobs.early):
+    early = knobs.early and not knobs.handoff.at  # it hands over instead
+    if not resident or not (overflow or crowded or early):
         return Departure()
-    may = [step for step in resident if _may_leave(weighed, step, knobs, moment)]
+    may = [step for step in resident if may_leave(weighed, step, knobs, moment)]
     least = knobs.finished * knobs.regret
-    if not (overflow or crowded or _pays(weighed, may, least, knobs, moment)):
+    if not (overflow or crowded or pays(weighed, may, least, knobs, moment)):
         return Departure()  # not even all of them pay, were their work finished
     goal = _goal(weighed, resident, knobs, moment)
     pieces = finished_clusters(weighed.lines, may)
@@ -41,27 +42,27 @@ def evict(weighed: WeighedConversation, knobs: Knobs, moment: Moment) -> Departu
     leaving = _leaving(weighed, ranked, goal)
     finished = frozenset(step.number for piece in pieces for step in piece)
     regret = _regret(leaving, finished, knobs)
-    if not (overflow or crowded or _pays(weighed, leaving, regret, knobs, moment)):
+    if not (overflow or crowded or pays(weighed, leaving, regret, knobs, moment)):
         return Departure()
-    early = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
-    cause = Cause.OVERFLOW if overflow else early
+    unforced = Cause.GROWN if crowded else weighed.lost or Cause.PAYS
+    cause = Cause.OVERFLOW if overflow else unforced
     departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
     if 0 < len(leaving) < len(may):  # a kind's share is net of the logs that stay
         logged = sum(row.tokens for row in departure.rows) / len(leaving)
         leaving = _leaving(weighed, ranked, goal, logged)
         departure = leave(weighed, leaving, knobs, moment, cause, finished=finished)
-    departure.rows += _shown_anew(departure, weighed, knobs, moment)
+    departure.rows += shown_anew(departure, weighed, knobs, moment)
     fold(departure, weighed, knobs, moment)
     if overflow:
         squeeze(departure, weighed, knobs, moment)
         # What it replaced by a reference may have been pointed to.
-        while anew := _shown_anew(departure, weighed, knobs, moment):
+        while anew := shown_anew(departure, weighed, knobs, moment):
             departure.rows += anew
             squeeze(departure, weighed, knobs, moment)
     return departure
 
 
-def _shown_anew(
+def shown_anew(
     departure: Departure, weighed: WeighedConversation, knobs: Knobs, moment: Moment
 ) -> list[Shown]:
     """Rows for results that pointed to what leaves."""
@@ -70,7 +71,8 @@ def _shown_anew(
     return [replace(row, cause=cause or row.cause) for row in anew]
 
 
-def _may_leave(weighed: WeighedConversation, step: Step, knobs: Knobs, moment: Moment) -> bool:
+def may_leave(weighed: WeighedConversation, step: Step, knobs: Knobs, moment: Moment) -> bool:
+    """True if it is none of the latest steps and not pinned."""
     if weighed.steps[-1].number - step.number < knobs.keep:
         return False
     return not moment.pinned or not any(
@@ -146,7 +148,7 @@ def _rank_clusters(
     first."""
     if knobs.policy == "recency" and not knobs.spared:
         return [(step,) for step in may]
-    score, names = POLICIES[knobs.policy], _StepNames(weighed)
+    score, names = POLICIES[knobs.policy], StepNames(weighed)
     clusters: Sequence[Cluster] = ()
     if knobs.policy == "topic":
         spared = {step for step in may if not knobs.spared.isdisjoint(_kinds(weighed, (step,)))}
@@ -167,7 +169,7 @@ def _rank_clusters(
     return sorted((*clusters, *single), key=rank)
 
 
-class _StepNames:
+class StepNames:
     """The names in each step, read once."""
 
     def __init__(self, weighed: WeighedConversation) -> None:
@@ -204,7 +206,7 @@ def _kinds(weighed: WeighedConversation, cluster: Cluster) -> frozenset[Kind]:
 
 
 def _facts_of_clusters(
-    weighed: WeighedConversation, names: _StepNames, now_doing: int
+    weighed: WeighedConversation, names: StepNames, now_doing: int
 ) -> Callable[..., StepFacts]:
     """A function for the facts of steps that leave together; the latest `now_doing` steps define
     the current topic."""
@@ -240,7 +242,7 @@ def _regret(leaving: Sequence[Step], finished: frozenset[int], knobs: Knobs) -> 
     return knobs.regret * (1 - done * (1 - knobs.finished))
 
 
-def _pays(
+def pays(
     weighed: WeighedConversation,
     leaving: Sequence[Step],
     retrievals: float,

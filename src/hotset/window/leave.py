@@ -15,6 +15,7 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from hotset.files.lru import Lru
+from hotset.nouns.handoff import AnyState
 from hotset.nouns.knobs import FormKnobs, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.window import WHOLE, Cause, Form, Line, Piece, Shown, Spot, Stub
@@ -39,6 +40,8 @@ class Departure:
     cause: Cause | None = None
     rows: list[Shown] = field(default_factory=list)
     stubs: list[Stub] = field(default_factory=list)
+    handoff: AnyState | None = None
+    """The state that its successor begins with, if the whole window is handed over."""
 
 
 def leave(
@@ -53,14 +56,21 @@ def leave(
     """The departure of these steps, given in conversation order; `finished` are the numbers of
     those whose work is done."""
     departure = Departure(cause)
-    for run in _runs(leaving):
+    for run in runs_of(leaving):
         if run[0].sticky:
-            for spot, tokens in weighed.stubbable(run[0]):
-                _stub_page(departure, _Page.of(weighed, run[0], spot, tokens), knobs, moment)
+            stub_pages(departure, weighed, run[0], knobs, moment)
         else:
             for done, some in groupby(run, lambda step: step.number in finished):
                 _collapse(departure, weighed, list(some), knobs, moment, done=done)
     return departure
+
+
+def stub_pages(
+    departure: Departure, weighed: WeighedConversation, step: Step, knobs: Knobs, moment: Moment
+) -> None:
+    """Replaces the results of a step whose messages stay by their references."""
+    for spot, tokens in weighed.stubbable(step):
+        _stub_page(departure, _Page.of(weighed, step, spot, tokens), knobs, moment)
 
 
 def mend(
@@ -83,7 +93,7 @@ def mend(
     }
     whole = weighed.with_back(back)
     for run in cut:
-        for some in _runs(run):
+        for some in runs_of(run):
             if not some[0].sticky:
                 _collapse(departure, whole, some, knobs, moment)
     return whole.after(departure.rows), departure
@@ -151,6 +161,22 @@ def squeeze(
         return
     logs = [(line, row) for line in weighed.lines if (row := after.gone(line)) is not None]
     over -= _shrink(departure, logs, over, moment, bare_reference)
+    spare = (1 - knobs.squeezed) * room
+    stub_late(departure, weighed, over, spare, knobs=knobs, moment=moment)
+
+
+def stub_late(
+    departure: Departure,
+    weighed: WeighedConversation,
+    over: float,
+    latest_spare: float,
+    *,
+    knobs: Knobs,
+    moment: Moment,
+) -> None:
+    """Replaces the largest results that stay by their references until `over` tokens are saved;
+    those of the latest step only if more than `latest_spare` is missing."""
+    after = weighed.after(departure.rows)
     late = [
         _Page.of(weighed, step, spot, tokens)
         for step in weighed.steps
@@ -159,7 +185,7 @@ def squeeze(
     ]
     latest = weighed.steps[-1].number
     for page in sorted(late, key=lambda page: (page.step == latest, -page.tokens)):
-        spare = (1 - knobs.squeezed) * room if page.step == latest else 0.0
+        spare = latest_spare if page.step == latest else 0.0
         if over <= spare:
             return
         over -= _stub_page(departure, page, knobs, moment)
@@ -221,7 +247,7 @@ class _Page:
         )
 
 
-def _runs(leaving: Sequence[Step]) -> Iterator[list[Step]]:
+def runs_of(leaving: Sequence[Step]) -> Iterator[list[Step]]:
     """Groups adjacent steps, which leave together; a step whose messages must stay is alone."""
     run: list[Step] = []
     for step in leaving:
@@ -255,38 +281,66 @@ def _collapse(
     *,
     done: bool = False,
 ) -> None:
-    assert departure.cause is not None
+    first, last = run[0], run[-1]
+    lines = weighed.lines[first.first : last.last + 1]
+    summary = summaries_within(
+        moment.summaries,
+        first.number,
+        last.number,
+        int(knobs.forms.summary_share * _CHARS_PER_TOKEN * sum(map(weighed.of, run))),
+    )
+    numbered = ((_turn(weighed, step, moment), weighed.inside(step)) for step in run)
+    log = log_entries(numbered, knobs.for_finished if done else knobs, moment.check)
+    if done and not summary:
+        log = chain(work_lines(read_work(lines)), log)
+    stub = stub_of_run(weighed, run, knobs, moment)
+    texts = (stretch_text(stub, log, summary), reference(stub))
+    replace_run(departure, weighed, run, stub, texts, moment=moment)
+
+
+def stub_of_run(
+    weighed: WeighedConversation, run: Sequence[Step], knobs: Knobs, moment: Moment
+) -> Stub:
+    """The stub for adjacent steps that leave together."""
     first, last = run[0], run[-1]
     lines = weighed.lines[first.first : last.last + 1]
     # Equal reasoning items share one chain.
     spots = list(dict.fromkeys(Spot(line.chain, WHOLE) for line in lines))
     turns = _turn(weighed, first, moment), _turn(weighed, last, moment)
     beside = (*weighed.lines[: first.first], *weighed.lines[last.last + 1 :])
-    stub = stub_of(spots, lines, turns, beside, forms=knobs.forms, moment=moment)
+    return stub_of(spots, lines, turns, beside, forms=knobs.forms, moment=moment)
+
+
+def replace_run(
+    departure: Departure,
+    weighed: WeighedConversation,
+    run: Sequence[Step],
+    stub: Stub,
+    texts: Iterable[str],
+    *,
+    moment: Moment,
+    at_any_length: bool = False,
+    around: int | None = None,
+) -> None:
+    """Lets adjacent steps leave: the first of these texts that is shorter stands in their place. If
+    none is, they stay. `around` are the tokens around a text; by default those around their first
+    message."""
+    assert departure.cause is not None
+    lines = weighed.lines[run[0].first : run[-1].last + 1]
     before = sum(map(weighed.of, run))
-    summary = summaries_within(
-        moment.summaries,
-        first.number,
-        last.number,
-        int(knobs.forms.summary_share * _CHARS_PER_TOKEN * before),
-    )
-    numbered = ((_turn(weighed, step, moment), weighed.inside(step)) for step in run)
-    log = log_entries(numbered, knobs.for_finished if done else knobs, moment.check)
-    if done and not summary:
-        log = chain(work_lines(read_work(lines)), log)
-    for stub_text in (stretch_text(stub, log, summary), reference(stub)):
+    for stub_text in texts:
         text = stub_text.encode("utf-8", "replace")
-        tokens = moment.count(text) + lines[0].extra
-        if tokens < before:
+        tokens = moment.count(text) + (lines[0].extra if around is None else around)
+        if tokens < before or at_any_length:
             break
     else:  # even the reference would be longer than the steps
         return
     wholes = {Spot(line.chain, WHOLE): line.whole for line in lines}
-    forms = [(text, tokens), *((b"", 0) for _ in spots[1:])]
+    forms = [(text, tokens), *((b"", 0) for _ in stub.spots[1:])]
     departure.stubs.append(stub)
     departure.rows += [
         Shown(spot, Form.GONE, content, weight, wholes[spot], departure.cause, moment.now)
-        for spot, (content, weight) in zip(spots, forms, strict=True)
+        for spot, (content, weight) in zip(stub.spots, forms, strict=True)
     ]
 
 
@@ -604,7 +658,7 @@ class _Skimmed(NamedTuple):
     is_opaque: bool
 
 
-_skimmed: Lru[tuple[int, int], _Skimmed] = Lru(weight=2 << 20)
+_skimmed: Lru[tuple[int, int], _Skimmed] = Lru("skimmed results", weight=2 << 20)
 
 
 def _skim(text: str) -> _Skimmed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hotset.nouns.handoff import AnyState, HandoffBrief
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Chain
 from hotset.nouns.price import Price
@@ -54,6 +55,13 @@ class Moment:
 
     preview: Callable[[str, ContentOrigin, int], Preview | None] = preview
     """Makes the excerpt of a text; whoever plans the same conversation often may remember them."""
+    brief: Callable[[], HandoffBrief] = HandoffBrief
+    """What a state for a successor needs beside the conversation; called if there is one."""
+    asked: AnyState | None = None
+    """The state with which the program hands this window over; None if it does not."""
+    program_decides: bool = False
+    """A program is told when to hand over: by itself the window is only if it would overflow."""
+
     check: Callable[[], None] = no_bound
     """Called in every loop over messages; raises when the plan takes too long."""
 

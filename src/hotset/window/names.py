@@ -47,9 +47,10 @@ _OFTEN = 4  # times the median count of the names that are alike
 _PATH_SIGNS = frozenset("/.~@$%+([)]")
 _DIGIT = re.compile(r"\d")
 _SHORT = 400  # characters: counting the names of so few takes no longer than a look-up
-_counted: Lru[tuple[int, int], Mapping[str, int]] = Lru(weight=40_000)
+_counted: Lru[tuple[int, int], Mapping[str, int]] = Lru("counted names", weight=6_000_000)
 """The names of texts, without the texts: an eviction counts those of each page for its topics and
-for its log. Some 6 MB."""
+for its log."""
+_NAME_BYTES = 150  # of a name with its count
 
 
 def names(text: str) -> Iterator[str]:
@@ -104,7 +105,7 @@ def count_names(text: str) -> Mapping[str, int]:
     found = _counted.get(key)
     if found is None:
         found = Counter(coined_names(text))
-        _counted.put(key, found, 1 + len(found))
+        _counted.put(key, found, _NAME_BYTES * (1 + len(found)))
     return found
 
 

@@ -2,7 +2,8 @@
 
 New results get their form once and keep it. Older steps leave in batches: when the window would
 overflow, or when the price model says that rewriting what follows them costs less than continuing
-to read them.
+to read them. Agents that hand over let all of them leave at once, and their successor begins with
+the state.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.window import Cause, Form, Line, PageTable, Plan, Shown
 from hotset.window.birth import births, rebirths
 from hotset.window.evict import evict
+from hotset.window.handoff import hand_off
 from hotset.window.leave import Departure, mend
 from hotset.window.moment import Moment
 from hotset.window.offers import choose_texts, choose_tools, visible_texts
@@ -61,7 +63,8 @@ def plan(
     stays = came.total - sum(map(came.of, came.steps))
     crowded = knobs.in_room(moment.room(knobs) - stays)
     fresh = [*mended.rows, *births(came.after(mended.rows), crowded, moment)]
-    departure = evict(came.after(fresh), knobs, moment)
+    now = came.after(fresh)
+    departure = hand_off(now, knobs, moment) or evict(now, knobs, moment)
     goes = came.after([*fresh, *departure.rows])
     shown.update((row.spot, row) for row in (*fresh, *departure.rows))
     changed = {row.spot.chain for row in (*back, *mended.rows, *departure.rows)}
@@ -85,6 +88,7 @@ def plan(
         whole=sum(goes.wholes),
         kept=goes.sums[kept],
         broke=mended.cause or (departure.cause if kept <= sent else None),
+        handoff=departure.handoff,
         choices=(*tools, *texts),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import lru_cache
 
+from hotset.files.lru import memo
 from hotset.nouns.message import Usage
 from hotset.nouns.price import Price, Prices
 
@@ -87,7 +87,7 @@ def _spellings(model: str, upstream: str) -> tuple[str, ...]:
     return f"{upstream}/{name}", name, bare
 
 
-@lru_cache(512)
+@memo("price patterns", 512)
 def _lead(pattern: str) -> str:
     return _WILD.split(pattern, maxsplit=1)[0]
 

@@ -12,10 +12,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from hotset.files.lru import memo
 from hotset.nouns.link import Link
 from hotset.nouns.page import Kind, digest
 from hotset.nouns.window import Cause, Form, Shown, Spot
@@ -181,7 +181,7 @@ _MOST_READ = 400  # latest results that a new one is compared with
 _MOST_KEPT = 16_000  # bytes of a text whose lines are kept for the next plan
 
 
-@lru_cache(2048)
+@memo("lines of results", 2048, each=8000)
 def _lines_of(text: bytes) -> Sequence[str]:
     """Kept: every plan with a new result reads what the window shows."""
     return _split(text)

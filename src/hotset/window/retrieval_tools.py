@@ -121,6 +121,13 @@ SPECS = (
 
 OUR_TOOLS = frozenset(spec.name for spec in SPECS)
 
+
+def offered_specs(names: Sequence[str]) -> tuple[ToolSpec, ...]:
+    """The retrieval tools that a kind of agent is offered: those it names, and the one that every
+    reference names; all if it names none."""
+    return tuple(each for each in SPECS if not names or each.name in (RETRIEVE, *names))
+
+
 _SIGN_LENGTH = 40  # characters of a description; clients cut the end of long ones
 
 

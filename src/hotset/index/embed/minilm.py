@@ -22,12 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotset.errors import BadConfig
+from hotset.files.lru import CACHES, CacheSize
 from hotset.index.embed.blas_threads import one_thread
 from hotset.index.embed.port import Vectors, normalise
 from hotset.index.embed.wordpiece import BEGIN, END, Tokens, tokens_of
+from hotset.nouns.pressure import MemoryTier, PressureResponse
 
 _MOST_TOKENS = 256  # begin and end included: what the model was trained to read
 _BATCH_TOKENS = 1024  # more at once do not go faster, and the widest layer is 1,536 numbers a token
+_WEIGHTS_BYTES = 91_000_000  # numbers of four bytes; an eighth of it while they are packed
 _SMALL = 1e-12  # as in the model's configuration
 
 
@@ -37,8 +40,12 @@ class MiniLm:
     def __init__(self, weights: Path) -> None:
         """From a file of `pack_weights`, or the model's own `model.safetensors`. Raises
         `BadConfig`."""
-        self._weights = read_weights(weights)
-        self._id = f"minilm-1-{self._weights.hash}"
+        self._file = weights
+        read = read_weights(weights)
+        self._weights: ModelWeights | None = read
+        self._id = f"minilm-1-{read.hash}"
+        self._size = int(read.positions.shape[1])
+        CACHES.add(self)
 
     @property
     def id(self) -> str:
@@ -46,7 +53,7 @@ class MiniLm:
 
     @property
     def size(self) -> int:
-        return int(self._weights.positions.shape[1])
+        return self._size
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), self.size), np.float32)
@@ -54,11 +61,22 @@ class MiniLm:
         for place, tokens in enumerate(tokens_of(texts, _MOST_TOKENS - 2)):
             if len(tokens):
                 alike[len(tokens)].append((place, [BEGIN, *tokens, END]))
+        weights = self._weights or read_weights(self._file)
+        if CACHES.response.tier is MemoryTier.FULL:
+            self._weights = weights
         with one_thread():
             for batch in _batches(alike):
                 places, ids = zip(*batch, strict=True)
-                vectors[list(places)] = _forward(self._weights, np.array(ids)).mean(1)
+                vectors[list(places)] = _forward(weights, np.array(ids)).mean(1)
         return normalise(vectors)
+
+    def respond(self, response: PressureResponse) -> None:
+        if response.tier is not MemoryTier.FULL:
+            self._weights = None  # read again when they are needed
+
+    def cache_size(self) -> CacheSize:
+        held = int(self._weights is not None)
+        return CacheSize("MiniLM", held, held * _WEIGHTS_BYTES, 1, "entries", shrinks=True)
 
 
 def _batches(

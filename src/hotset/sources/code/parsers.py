@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -28,6 +28,7 @@ from typing import IO, Self
 
 import msgspec
 
+from hotset.files.scope import PROCESS, ScopedQueue
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
 from hotset.sources.code.grammars import identity as grammar_identity
@@ -83,8 +84,9 @@ class Parsers:
             str(grammars or ""),
         )
         self._most = processes or max(1, min(_FEW, os.cpu_count() or 1))
-        self._idle: queue.LifoQueue[_Worker] = queue.LifoQueue()
-        self._threads: ThreadPoolExecutor | None = None
+        self._scope = PROCESS.child("parsers")
+        self._idle: ScopedQueue[_Worker] = self._scope.queue(0, last_first=True)
+        self._threads: Executor | None = None
         self._lock = threading.Lock()
         self._closed = False
         self._gave_up: dict[bytes, None] = {}
@@ -133,10 +135,10 @@ class Parsers:
             return ParseResult(symbols=found, count=len(found))
         return self._ask(ParseRequest(language.name, text, wants_symbols=True))
 
-    def _pool(self) -> ThreadPoolExecutor:
+    def _pool(self) -> Executor:
         with self._lock:
             if self._threads is None and not self._closed:
-                self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="hotset-parse")
+                self._threads = self._scope.executor(self._most, "hotset-parse")
             assert self._threads is not None, "parsers were closed"
             return self._threads
 

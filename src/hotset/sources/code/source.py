@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hotset.errors import BadInput
 from hotset.files.deadline_pool import DeadlinePool
-from hotset.files.lru import Lru
+from hotset.files.lru import CACHES, Lru
 from hotset.files.root import MOST_BYTES, NotTaken, Root
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
@@ -88,9 +88,11 @@ class CodeSource(Source):
         self._monotonic = monotonic
         self._patience = patience
         self._pool = DeadlinePool(_THREADS, "hotset-prefetch")
-        self._races: Lru[Chain, _Race] = Lru(count=_MOST_OPEN)
+        self._races: Lru[Chain, _Race] = Lru("running searches", count=_MOST_OPEN, shrinks=False)
         """Keyed by the reply whose calls are running."""
-        self._open: Lru[Chain, tuple[Candidate, ...]] = Lru(count=_MOST_OPEN)
+        self._open: Lru[Chain, tuple[Candidate, ...]] = Lru(
+            "unjudged offers", count=_MOST_OPEN, shrinks=False
+        )
         """Taken offers without a verdict, keyed by the message they follow."""
 
     def warm(self) -> None:
@@ -100,7 +102,7 @@ class CodeSource(Source):
 
     def is_quiet(self, *, opens: bool) -> bool:
         del opens
-        return self._is_off or not self._is_indexed()
+        return self._is_off or not CACHES.response.prefetches or not self._is_indexed()
 
     def seconds(self, scene: Scene) -> float:
         """0 if nothing would come of it: a request with results is not asked for unless a search
@@ -202,6 +204,8 @@ class CodeSource(Source):
         calls = [part for part in parts if part.kind.family is Kind.TOOL_CALL]
         chains = [each.chain for each in end.reply_links if not each.message.aside]
         if self._is_off or not knobs.racing or index is None or not calls or not chains:
+            return
+        if not CACHES.response.prefetches:
             return
         texts = [part.content for part in parts if part.kind is Kind.RESPONSE]
         words = [

@@ -315,7 +315,7 @@ class _Paths:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._named: Lru[tuple[SessionId, str], str] = Lru(count=_MOST_CALLS)
+        self._named: Lru[tuple[SessionId, str], str] = Lru("paths of calls", count=_MOST_CALLS)
 
     def of(self, page: Page, content: bytes) -> str:
         """The path without secrets: an address may contain a password or a token."""

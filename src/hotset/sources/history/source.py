@@ -2,19 +2,23 @@
 
 A page that left a window leaves a reference there, and comes back when the model asks for it
 (`runtime/retrieval`). What a client itself no longer sends gets such a reference too (`successor`).
+An agent that hands over has a tool for what its successor must know (`handoff_notes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate
 from hotset.nouns.deposit import Deposit
+from hotset.nouns.message import Answer
 from hotset.nouns.page import PageId, SessionId
 from hotset.nouns.search import Entry, EntryId, Query, SearchHit, Sort, SourceHits
 from hotset.sealing import seal
+from hotset.sources.history.handoff_notes import keep_note, offer_note_tool
 from hotset.sources.history.page_search import PageHit, find
 from hotset.sources.history.pages import follow
 from hotset.sources.history.records import is_near, record_hit
@@ -40,10 +44,15 @@ class HistorySource(Source):
         """The reference to what the client has cut off with this request; none if that cannot be
         read, because the next request would meet the same fault."""
         del until
+        noting = offer_note_tool(scene)
         try:
-            return offer_reference(scene)
+            return (*noting, *offer_reference(scene))
         except HotsetError:
-            return ()
+            return noting
+
+    async def answer(self, call: OwnCall, scene: Scene) -> Answer:
+        """Keep an agent's note for its successor."""
+        return await keep_note(call, scene)
 
     def took(self, scene: Scene, taken: Sequence[Candidate]) -> Sequence[Deposit]:
         return note_reference(scene, taken)

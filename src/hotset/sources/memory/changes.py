@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
-from functools import lru_cache
 
+from hotset.files.lru import memo
 from hotset.text.stems import root
 from hotset.text.stops import STATEMENT
 from hotset.text.words import word_set
@@ -161,7 +161,7 @@ def _kind(word: str) -> str:
     return "path" if "/" in word or _FILE.fullmatch(word) else ""
 
 
-@lru_cache(maxsize=4096)
+@memo("telling words", 4096, each=2000)
 def _words(text: str) -> tuple[str, ...]:
     """Telling words in order, stemmed; numbers and paths as they are."""
     found = (word.lower() for word in _WORD.findall(text))

@@ -963,8 +963,8 @@ class _Line:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._pages: Lru[PageId, Page] = Lru(count=_MOST_KNOWN)
-        self._texts: Lru[PageId, str] = Lru(count=_MOST_KNOWN)
+        self._pages: Lru[PageId, Page] = Lru("pages to remember", count=_MOST_KNOWN)
+        self._texts: Lru[PageId, str] = Lru("texts to remember", count=_MOST_KNOWN)
 
     def meet(self, page: Page) -> None:
         self._pages.put(page.id, page)

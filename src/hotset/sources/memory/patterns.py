@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from functools import lru_cache
 from itertools import pairwise
 
+from hotset.files.lru import memo
 from hotset.nouns.memory import (
     Action,
     Ending,
@@ -179,7 +179,7 @@ def normal_message(said: str) -> str:
     return _SPACE.sub(" ", line)[:_MOST_STEP]
 
 
-@lru_cache(maxsize=4096)  # the same few recur, and parsing them is half of a consolidation
+@memo("commands", 4096)  # the same few recur, and parsing them is half of a consolidation
 def _command(target: str) -> str:
     """The first command of a line that does something: its program, and the words up to the first
     value."""

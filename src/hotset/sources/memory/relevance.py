@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from hotset.files.lru import memo
 from hotset.index.embed.table import WordVectors, shipped_vectors
 from hotset.index.embed.wordpiece import counts_of
 from hotset.nouns.memory import (
@@ -409,7 +409,7 @@ class _Rarity:
         return math.log(share) / math.log(self._memories + 1)
 
 
-@lru_cache(maxsize=50_000)
+@memo("word rarity", 50_000)
 def _rarity(word: str) -> float:
     tokens, _, _ = counts_of([word], 8)
     return float(shipped_vectors().directions(tokens)[1].max()) if len(tokens) else 0.0

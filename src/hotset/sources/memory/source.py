@@ -24,6 +24,7 @@ from hotset import tokens
 from hotset.errors import HotsetError, NotFound
 from hotset.files.deadline_pool import DeadlinePool
 from hotset.files.lru import Lru
+from hotset.files.scope import PROCESS
 from hotset.index.port import Index
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, Remembered
@@ -198,7 +199,7 @@ class Spawn(Protocol):
 
 
 def _spawn_task(work: Coroutine[Any, Any, None], name: str, /) -> asyncio.Task[None]:
-    return asyncio.create_task(work, name=name)
+    return PROCESS.task(work, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +246,7 @@ class MemorySource(Source):
         self._closed = False
         self._encoded_version = -1
         """The store's version when the upkeep last left nothing to encode."""
-        self._reads: Lru[SessionId, int] = Lru(count=_MOST_SESSIONS)
+        self._reads: Lru[SessionId, int] = Lru("memory reads", count=_MOST_SESSIONS, shrinks=False)
         """How many memories were read for the task at hand, by session."""
         self._has_news = False
         """A turn ended since the start."""

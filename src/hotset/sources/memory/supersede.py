@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import lru_cache
 
+from hotset.files.lru import memo
 from hotset.nouns.memory import (
     Episode,
     Fact,
@@ -94,7 +94,7 @@ class StatementWords:
     """It may change something about its subject: `no longer`, `moved to`."""
 
 
-@lru_cache(maxsize=4096)
+@memo("statement words", 4096, each=2000)
 def statement_words(text: str) -> StatementWords:
     read = text[:_MOST_READ]
     lower = read.lower()

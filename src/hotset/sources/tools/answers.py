@@ -31,6 +31,7 @@ from hotset.nouns.tool import Launch, Returned, Stdio, Tool
 
 _MOST_ANSWERS = 512
 _LARGEST_ANSWER = 1 << 20  # bytes
+_MOST_BYTES = 16 << 20  # of all answers
 _LARGEST_FILE = 16 << 20  # bytes that are hashed before a call
 _MOST_VALUES = 100  # of the arguments that are looked at
 _LONGEST = 600.0  # seconds: a tool may read more than the files that it is given
@@ -96,9 +97,13 @@ class ToolAnswers:
         self._project = project
         self._seconds = seconds
         self._clock = clock
-        self._kept: Lru[tuple[str, bytes], _Kept] = Lru(count=_MOST_ANSWERS)
+        self._kept: Lru[tuple[str, bytes], _Kept] = Lru(
+            "tool answers", count=_MOST_ANSWERS, weight=_MOST_BYTES
+        )
         self._writes: Counter[str] = Counter()
-        self._given: Lru[str, bytes] = Lru(count=_MOST_ANSWERS)
+        self._given: Lru[str, bytes] = Lru(
+            "repeated tool calls", count=_MOST_ANSWERS, shrinks=False
+        )
         """By session: the call that was the last one and was answered from here."""
         self._lock = threading.Lock()
 
@@ -140,12 +145,13 @@ class ToolAnswers:
 
     def put(self, call: ReadCall, process: object, returned: Returned, turn: int) -> None:
         """Keep what a call returned, unless it failed, or what it read changed meanwhile."""
-        is_small = len(returned.content) + len(returned.structured or b"") <= _LARGEST_ANSWER
+        size = len(returned.content) + len(returned.structured or b"")
+        is_small = size <= _LARGEST_ANSWER
         if returned.failed or process is None or not is_small:
             self._kept.pop(call.key)
         elif files_read(self._project, call.folder, call.paths) == call.files:
             answer = StoredAnswer(returned, turn, self._clock())
-            self._kept.put(call.key, _Kept(call, process, answer))
+            self._kept.put(call.key, _Kept(call, process, answer), size)
 
     def marked(self, answer: StoredAnswer) -> Returned:
         """The answer with a line that says where it comes from."""

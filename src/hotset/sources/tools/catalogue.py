@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +30,7 @@ from hotset.errors import HotsetError, NotFound, ToolRefused
 from hotset.files.lru import Lru
 from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat
+from hotset.files.scope import PROCESS
 from hotset.nouns.tool import OriginKind, Tool, ToolOrigin
 from hotset.sources.tools.approval import (
     CatalogueEntry,
@@ -120,7 +121,7 @@ class Catalogue:
         self._files = ToolFiles(folder / FOLDER)
         self._rules = ToolRules(store, allow=allow, deny=deny, old_file=folder / "rules.json")
         self._names = NameIndex(self._files)
-        self._read: Lru[str, tuple[Stat, UndecodedFile]] = Lru(count=_KEPT_FILES)
+        self._read: Lru[str, tuple[Stat, UndecodedFile]] = Lru("tool files", count=_KEPT_FILES)
         self._lock = threading.RLock()
         self._clock = clock
 
@@ -702,7 +703,7 @@ class ToolSync:
         Returns at the latest so many `seconds` after the last one was asked: what is not done by
         then goes on in the background.
         """
-        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="hotset-list")
+        pool = PROCESS.child("listing").executor(_AT_ONCE, "hotset-list")
         with self._lock:  # another thread may have asked or listed them
             unlisted = {source.name for source in self.unlisted(found)}
             sources = [

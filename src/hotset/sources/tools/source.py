@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from hashlib import blake2b
 
 import msgspec
@@ -26,7 +25,7 @@ from hotset.dialects.parts import images_in
 from hotset.dialects.port import OwnCall
 from hotset.errors import HotsetError, Malformed
 from hotset.files.deadline_pool import DeadlinePool
-from hotset.files.lru import Lru
+from hotset.files.lru import Lru, memo
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, NoteWritten, PageAdded
 from hotset.nouns.knobs import Knobs
@@ -136,7 +135,7 @@ class ToolSource(Source):
         self._offers = ToolOffers()
         self._lost = LostReplies()
         self._searches = DeadlinePool(1, "hotset-ghosts")
-        self._turns: Lru[TurnId, _Turn] = Lru(count=_MOST_TURNS)
+        self._turns: Lru[TurnId, _Turn] = Lru("tool turns", count=_MOST_TURNS, shrinks=False)
         self._toolbox = library if isinstance(library, Toolbox) else None
         """Where it is ours to tend and to close."""
         self.every = CYCLE if self._toolbox is not None else 0.0
@@ -365,9 +364,11 @@ class ToolOffers:
     """What sessions were offered, in memory and as notes. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._known: Lru[Chain, ToolOffer] = Lru(count=_MOST_KNOWN)
+        self._known: Lru[Chain, ToolOffer] = Lru("tool offers", count=_MOST_KNOWN)
         """By the message at which it is kept; nothing for lines that began without."""
-        self._warm: Lru[bytes, tuple[ToolOffer, float]] = Lru(count=_MOST_KNOWN)
+        self._warm: Lru[bytes, tuple[ToolOffer, float]] = Lru(
+            "shared tool offers", count=_MOST_KNOWN, shrinks=False
+        )
         """The offer that follows a client's tools in the provider's cache, and its time."""
 
     def decided(self, scene: Scene, *, empty: bool) -> OfferDecision | None:
@@ -468,7 +469,7 @@ def kept_offer(
     return (chain, _read(notes[chain])) if chain is not None else (chains[-1], None)
 
 
-@lru_cache(maxsize=1024)
+@memo("tokens of tools", 1024, each=2000)
 def weigh(spec: ToolSpec) -> int:
     """The tokens of a tool's list entry."""
     return tokens.count(spec.parameters) + tokens.count(spec.description) + tokens.count(spec.name)
@@ -800,7 +801,9 @@ class LostReplies:
     from several threads."""
 
     def __init__(self) -> None:
-        self._left: Lru[Chain, tuple[float, CallResults]] = Lru(count=_MOST_LOST)
+        self._left: Lru[Chain, tuple[float, CallResults]] = Lru(
+            "lost replies", count=_MOST_LOST, shrinks=False
+        )
 
     def leave(self, head: Chain, done: CallResults, now: float) -> None:
         """Keep the results of a turn whose reply was lost."""

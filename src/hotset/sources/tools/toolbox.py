@@ -204,9 +204,13 @@ class _Parts:
 class _Session:
     """What a session searched for and used lately: the query tells what a call was good for."""
 
-    questions: Lru[str, frozenset[str]] = field(default_factory=lambda: Lru(count=_MOST_QUESTIONS))
+    questions: Lru[str, frozenset[str]] = field(
+        default_factory=lambda: Lru("tool queries", count=_MOST_QUESTIONS, shrinks=False)
+    )
     """Queries, with the tools that each of them found."""
-    used: Lru[str, None] = field(default_factory=lambda: Lru(count=_MOST_USED))
+    used: Lru[str, None] = field(
+        default_factory=lambda: Lru("used tools", count=_MOST_USED, shrinks=False)
+    )
 
     def question(self, tool: str) -> str:
         """The latest query that found this tool; empty where none did."""
@@ -241,7 +245,9 @@ class Toolbox:
         self._clock = clock
         self._scanner = SourceScanner(config)
         self._bound: dict[str, BoundFunction] = {}
-        self._sessions: Lru[str, _Session] = Lru(count=_MOST_SESSIONS)
+        self._sessions: Lru[str, _Session] = Lru(
+            "tool sessions", count=_MOST_SESSIONS, shrinks=False
+        )
         self._lock = threading.Lock()
         self._synced: tuple[ToolSources, int] | None = None
         self._search: ToolSearch | None = None

@@ -13,9 +13,9 @@ from hotset.nouns.page import Page
 from hotset.nouns.turn import Session, Turn
 from hotset.nouns.window import Cause, Form
 from hotset.runtime.decision import (
-    Change,
     Difference,
     HiddenAround,
+    PageChange,
     TurnDecision,
     difference,
     read_decision,
@@ -246,7 +246,7 @@ def _total(turn_diff: Difference) -> str:
     )
 
 
-def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
+def _change_lines(store: Store, change: PageChange, full: bool) -> Iterator[str]:
     when = "now" if change.fresh and change.cause is not Cause.BIRTH else ""
     why = " ".join(part for part in (when, _CAUSES[change.cause]) if part)
     yield click.style(
@@ -279,7 +279,7 @@ def _change_lines(store: Store, change: Change, full: bool) -> Iterator[str]:
     )
 
 
-def _name(change: Change) -> str:
+def _name(change: PageChange) -> str:
     if len(change.pages) == 1:
         page = change.pages[0]
         return f"{page.id}  turn {page.turn}  {page.kind} {plain_line(page.tool)}".rstrip()

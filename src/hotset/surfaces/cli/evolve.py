@@ -322,16 +322,17 @@ def adopt(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
     Sessions that are open keep their knobs.
     """
     config = chosen.config()
-    adopted: list[str] = []
+    passed = _adoptable(config, chosen, id)
     with open_to_look(config.folder) as store:  # made, if all sessions came from files
         state = read_state(store)
         in_force = {row.id for row in rows(state) if row.stage == _ADOPTED}
-        for part in _adoptable(config, chosen, id):
-            change = part.change
-            if change is not None and change.id not in in_force:
-                _refuse_stale(change, config, state, chosen)
-                _write_adoption(store, change, part)
-                adopted.append(change.id)
+        new = [(each.change, each) for each in passed if each.change]
+        new = [(change, part) for change, part in new if change.id not in in_force]
+        for change, _ in new:
+            _refuse_stale(change, config, state, chosen)
+        for change, part in new:
+            _write_adoption(store, change, part)
+    adopted = [change.id for change, _ in new]
     if as_json:
         emit_json({"adopted": adopted, "in_force": sorted({*in_force, *adopted})})
         return

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 import click
@@ -63,9 +64,9 @@ def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     if not issubclass(lost.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(lost)
         return
-    from threading import Timer  # noqa: PLC0415 - not for a help page
+    from hotset.files.scope import PROCESS  # noqa: PLC0415 - not for a help page
 
-    Timer(_SOON, os.kill, (os.getpid(), signal.SIGINT)).start()
+    PROCESS.timer(_SOON, partial(os.kill, os.getpid(), signal.SIGINT))
 
 
 def _sentence_and_code(error: Exception) -> tuple[str, int]:

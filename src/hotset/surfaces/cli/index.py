@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hotset.config import Config
 from hotset.files.root import Why
+from hotset.files.scope import PROCESS
 from hotset.sources import code
 from hotset.sources.code import read_consent, who_indexes
+from hotset.surfaces.cli.child import ChildFollower, follow_stdin, while_stdin
 from hotset.surfaces.cli.consent import is_allowed, require_consent
 from hotset.surfaces.cli.exit import FOUND, INTERRUPTED, OK, signals_to
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.5  # between two checks of the consent
 _OTHERS_SECONDS = 5.0  # for another process that watches to index the latest changes
-_NICENESS = 10  # beside an agent that works
 _MOST_NAMED = 5
 _NOUNS: Mapping[str, tuple[str, str]] = {
     Why.SECRET: ("file of secrets", "files of secrets"),
@@ -80,12 +78,7 @@ _REST_SECONDS = 30.0  # after one that ended: the cause may be gone
     is_flag=True,
     help="Take the permission back and delete everything made from the files.",
 )
-@click.option(
-    "--while-stdin",
-    is_flag=True,
-    hidden=True,
-    help="Stop when stdin closes: the program that started us has ended.",
-)
+@while_stdin
 @as_json
 def index(
     chosen: ProjectOptions,
@@ -226,16 +219,10 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
             if not code.read_consent(config.folder, unreadable=granted).allows(config.project):
                 stop.set()
 
-    def read() -> None:
-        while os.read(0, 4096):
-            pass
-        stop.set()
-
     with signals_to(interrupt, signal.SIGINT, signal.SIGTERM):
-        threading.Thread(target=look, daemon=True, name="hotset-consent").start()
+        PROCESS.thread(look, "hotset-consent")
         if while_stdin:
-            os.nice(_NICENESS)
-            threading.Thread(target=read, daemon=True, name="hotset-stdin").start()
+            follow_stdin(stop.set)
         try:
             yield stop
         finally:
@@ -486,68 +473,13 @@ def _revoke(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:
     return OK
 
 
-class IndexFollower:
+def index_follower(config: Config) -> ChildFollower:
     """Keeps the project's files indexed in a child process while the block runs and consent is
-    given.
+    given."""
 
-    The child ends with this process, however that ends, because its stdin closes. It is a process
-    because reading and sealing files would hold the interpreter while calls wait for it.
-    """
+    def is_due() -> bool:
+        allowed = read_consent(config.folder).allows(config.project)
+        return allowed and who_indexes(config.folder) is None
 
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._follow, name="hotset-follow-code", daemon=True)
-        self._child: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-        if self._child is not None:
-            _end_child(self._child)
-
-    def _follow(self) -> None:
-        earliest = 0.0
-        while not self._ended.wait(_CONSENT_SECONDS):
-            if self._child is not None:
-                if self._child.poll() is None:
-                    continue
-                _end_child(self._child)
-                self._child = None
-                earliest = time.monotonic() + _REST_SECONDS
-            config = self._config
-            allowed = read_consent(config.folder).allows(config.project)
-            if allowed and time.monotonic() >= earliest and who_indexes(config.folder) is None:
-                self._child = _start_child(config)
-
-
-def _start_child(config: Config) -> subprocess.Popen[bytes]:
-    """Starts the indexer, with -P: modules in the project's folder must not be imported."""
-    about = ["--project", str(config.project), "--data", str(config.folder)]
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "hotset",
-            "index",
-            "--watch",
-            "--while-stdin",
-            "--quiet",
-            *about,
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for us: the child ends when we close its stdin
-    )
-
-
-def _end_child(child: subprocess.Popen[bytes]) -> None:
-    """Closes the child's stdin: it stops after its current file, and is not waited for."""
-    assert child.stdin is not None
-    with suppress(OSError):
-        child.stdin.close()
+    watching = ("index", "--watch")
+    return ChildFollower(config, watching, is_due, rest=_REST_SECONDS, every=_CONSENT_SECONDS)

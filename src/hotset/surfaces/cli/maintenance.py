@@ -4,6 +4,7 @@ a damaged store, and move sessions between stores as JSON lines."""
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -11,6 +12,7 @@ import click
 
 from hotset.errors import BadInput, NotFound
 from hotset.files.write import write_output
+from hotset.runtime.learned_state import verify_learning
 from hotset.runtime.maintenance import Export, RepairReport, import_lines, repair_store
 from hotset.runtime.reader import find_session_id, has_store, open_existing
 from hotset.surfaces.cli.exit import FOUND
@@ -34,7 +36,7 @@ def verify(chosen: ProjectOptions, as_json: bool) -> int | None:
     with open_existing(chosen.config()) as store:
         census, missing = store.census(), store.missing()
         with counting("checking", None, quiet=chosen.quiet) as counter:
-            damages = list(counter.over(store.verify()))
+            damages = list(counter.over(chain(store.verify(), verify_learning(store))))
     if as_json:
         emit_json({"ok": not damages, "census": census, "damages": damages})
     elif damages:

@@ -194,8 +194,18 @@ PROMISES = (
         "A breaker for each backend; one signal alone has to be surer",
         RowState.WORKING,
     ),
-    Promise("V12", "Thresholds tune themselves from what people and models do"),
-    Promise("V13", "Observations survive a crash, and replay gives the same state"),
+    Promise(
+        "V12",
+        "Thresholds tune themselves from what people and models do",
+        RowState.PARTLY,
+        "sessions have arms and learned knobs; what proposes them is being built",
+    ),
+    Promise(
+        "V13",
+        "Observations survive a crash, and replay gives the same state",
+        RowState.PARTLY,
+        "the state is a fold over events; the proof by kills is to come",
+    ),
     Promise(
         "V14", "Memory pressure takes things away step by step and gives them back; nothing leaks"
     ),
@@ -237,9 +247,24 @@ PROMISES = (
     Promise(
         "M8", "Working memory in CONTINUITY.md that refers to memories by id", RowState.WORKING
     ),
-    Promise("M9", "A log of strategies and how they fared"),
-    Promise("M10", "Profiles are compared side by side on real sessions"),
-    Promise("M11", "Weights are learned within bounds, and rolled back when they hurt"),
+    Promise(
+        "M9",
+        "A log of strategies and how they fared",
+        RowState.PARTLY,
+        "`hotset learn log`; not yet of every door",
+    ),
+    Promise(
+        "M10",
+        "Profiles are compared side by side on real sessions",
+        RowState.PARTLY,
+        "`hotset learn trial` and `compare`; profiles of recall weights are to come",
+    ),
+    Promise(
+        "M11",
+        "Weights are learned within bounds, and rolled back when they hurt",
+        RowState.PARTLY,
+        "the bounds hold; the teachers are to come",
+    ),
     Promise("M12", "Whole memory designs are bred and judged on real tasks"),
     Promise(
         "X1",

@@ -30,6 +30,7 @@ from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
 from hotset.files.private_folder import private_folder
+from hotset.files.scope import PROCESS
 from hotset.surfaces.proxy.address import HOST, Address, find_proxy, read_note
 
 _START_SECONDS = 20.0
@@ -74,7 +75,7 @@ class ProxySupervisor:
         self._child: subprocess.Popen[bytes] | None = None
         """None where another process started it."""
         self._over = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+        self._watcher = PROCESS.new_thread(self._watch, "supervisor")
         self._tries = 0
         self._since = 0.0
         self.address: Address

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -15,10 +14,12 @@ import click
 import msgspec
 
 from hotset.config import Config, load
+from hotset.files.scope import PROCESS
 from hotset.files.write import write_output
 from hotset.surfaces.cli.consent import is_allowed, offer_indexing
 from hotset.surfaces.cli.exit import FAILED, FOUND
-from hotset.surfaces.cli.index import IndexFollower
+from hotset.surfaces.cli.index import index_follower
+from hotset.surfaces.cli.learning_follower import learning_follower
 from hotset.surfaces.cli.options import (
     IndexOptions,
     ProjectOptions,
@@ -112,12 +113,10 @@ def up(
 
     _log_to_stderr(quiet=chosen.quiet)
     if while_stdin:
-        threading.Thread(
-            target=_stop_with_stdin, args=(config.folder,), daemon=True, name="stdin"
-        ).start()
+        PROCESS.thread(_stop_with_stdin, "stdin", config.folder)
     from hotset.surfaces.proxy.server import serve  # noqa: PLC0415 - a quarter of a second; the checks above come first
 
-    with nullcontext() if indexing.no else IndexFollower(config):
+    with nullcontext() if indexing.no else index_follower(config), learning_follower(config):
         serve(config, ready=ready)
     chosen.say("stopped; what was under way is kept")
     return None
@@ -207,10 +206,10 @@ def mcp(chosen: ProjectOptions) -> int | None:
     config = chosen.config()
     with (
         Project(config) as project,
-        IndexFollower(config),
+        index_follower(config),
         open_toolbox(project, config) as toolbox,
     ):
-        threading.Thread(target=project.warm, name="hotset-warm", daemon=True).start()
+        PROCESS.thread(project.warm, "hotset-warm")
         found = toolbox_tools(toolbox, lambda: project.keeping, config.knobs_for(""))
         server = Server((*found, *tools(project), *memory_tools(project, config)), INSTRUCTIONS)
         serve_stdio(server.answer, server.waits)

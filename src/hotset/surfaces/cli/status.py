@@ -14,6 +14,7 @@ import click
 from hotset.config import Config
 from hotset.errors import NotFound, StoreFailed
 from hotset.nouns.turn import Event
+from hotset.runtime.handoffs import HandoffCost
 from hotset.runtime.metrics import (
     Account,
     AmountSaved,
@@ -349,6 +350,7 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
                 "uncounted": found.uncounted,
                 "sessions": found.sessions,
                 "unused_tools": unused,
+                "handoffs": found.handoffs,
             }
         )
     if not found.sessions:
@@ -382,6 +384,8 @@ def _savings_lines(found: Savings) -> Iterator[str]:
         yield ""
     if found.sessions:
         yield from _total_lines(found.total)
+    if found.handoffs.handoffs:
+        yield f"\nhandoffs    {_describe_handoffs(found.handoffs)}"
 
 
 def _describe_unused(unused: UnusedTools) -> str:
@@ -390,6 +394,13 @@ def _describe_unused(unused: UnusedTools) -> str:
         f"{len(unused.names)} of {count(unused.offered, 'tool')} not called in the latest "
         f"{count(unused.sessions, 'session')}: {unused.tokens:,} tokens of every prompt "
         f"({unused.prompt_pct:.0f} %), {money(unused.dollars)}"
+    )
+
+
+def _describe_handoffs(cost: HandoffCost) -> str:
+    return (
+        f"{count(cost.handoffs, 'handoff')} sent {cost.rewritten:,} tokens anew, "
+        f"{cost.state_tokens:,} of them for states: {money(cost.dollars)} more than reading on"
     )
 
 

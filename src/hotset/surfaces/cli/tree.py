@@ -105,6 +105,11 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "continuity:continuity", "CONTINUITY.md: the state of the work, in a file."
         ),
     },
+    "Learning": {
+        "learn": CommandEntry(
+            "tree:learn", "What sessions taught: status, why, compare, trial ..."
+        ),
+    },
     "Look": {
         "status": CommandEntry("status:status", "Whether a proxy serves, and what is kept."),
         "doctor": CommandEntry("doctor:doctor", "Find out why nothing is kept, and what to do."),
@@ -114,6 +119,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "show": CommandEntry("sessions:show", "One session, turn by turn."),
         "checkpoints": CommandEntry(
             "checkpoints:checkpoints", "Where sessions stood as they filled the window."
+        ),
+        "handoffs": CommandEntry(
+            "handoffs:handoffs", "Agents that handed over, and the state that each left."
         ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
@@ -141,7 +149,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
 }
 
 
-_OF_COMMANDS = ("memory", "tools", "continuity", "evolve")
+_OF_COMMANDS = ("memory", "tools", "learn", "continuity", "evolve")
 
 
 class Tree(LazyGroup):
@@ -278,4 +286,48 @@ def tools() -> None:
 
     An agent sees two tools, find_tools and use_tool, however many there are behind them; nothing
     runs that is not in use.
+    """
+
+
+LEARN = {
+    "Look": {
+        "status": CommandEntry("learn:status", "What was learned, and how to undo it."),
+        "why": CommandEntry("learn:why", "Why a knob has its value."),
+        "log": CommandEntry("learn:log", "Every offer, recall and search, and what came of it."),
+        "profiles": CommandEntry(
+            "learn:profiles", "Sets of knobs that sessions can be tried with."
+        ),
+        "compare": CommandEntry("learn:compare", "The arms of a trial side by side."),
+    },
+    "Learn": {
+        "now": CommandEntry("learn:learn_now", "Learn from the sessions that ended."),
+        "trial": CommandEntry(
+            "learn:trial", "Give a share of new sessions to a profile, or `off`."
+        ),
+    },
+    "Decide": {
+        "freeze": CommandEntry("learn:freeze", "Keep knobs as they are, or set them."),
+        "unfreeze": CommandEntry("learn:unfreeze", "Undo `freeze`."),
+        "reset": CommandEntry("learn:reset", "Take back what was learned."),
+        "on": CommandEntry("learn:on", "New sessions get what was learned."),
+        "off": CommandEntry("learn:off", "New sessions get the defaults."),
+    },
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    sections=LEARN,
+    epilog="\b\nExamples:\n"
+    "  hotset learn status\n"
+    "  hotset learn why tools.Bash\n"
+    "  hotset learn trial off=10%              a control on your own work\n"
+    "  hotset learn compare\n"
+    "  hotset learn freeze keep=8",
+)
+def learn() -> None:
+    """What this project's sessions taught about knobs: proposed from evidence, proven by replay on
+    later sessions, tried on a share of new ones, adopted or taken back.
+
+    Task success comes first: nothing is adopted that is not shown to be no worse.
     """

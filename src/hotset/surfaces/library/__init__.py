@@ -4,6 +4,7 @@ own."""
 import logging
 import threading
 
+from hotset.surfaces.library.agent import AgentWindow, AsyncAgentWindow
 from hotset.surfaces.library.api import AsyncMemory, Memory, open, wrap  # noqa: A004 - `hotset.open`, like `gzip.open`
 from hotset.surfaces.library.window import AsyncWindow, ToolCall, Window, WindowReply
 
@@ -36,6 +37,8 @@ def _keep_threads_quiet() -> None:
 _keep_threads_quiet()
 
 __all__ = [
+    "AgentWindow",
+    "AsyncAgentWindow",
     "AsyncMemory",
     "AsyncWindow",
     "Memory",

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import msgspec
 
 from hotset.config import Config, budget_of, load
-from hotset.errors import BadConfig, HotsetError, StoreFailed
+from hotset.errors import BadConfig, BadInput, HotsetError, StoreFailed
 from hotset.nouns.call import Headers
 from hotset.nouns.memory import Detail, MemoryRecord, Trust
 from hotset.nouns.message import ToolSpec
@@ -32,6 +33,7 @@ from hotset.runtime.reader import Store, find_content, find_session, page_to_kee
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import DIALECTS
 from hotset.sources.tools import Toolbox, ToolUse
+from hotset.surfaces.library.agent import AgentWindow, AsyncAgentWindow
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
 from hotset.surfaces.library.sdk_messages import dialect_named
@@ -55,6 +57,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Client = TypeVar("_Client")
 _Window = TypeVar("_Window", bound=Conversation)
+_Agent = TypeVar("_Agent", bound=Conversation)
 
 _shared: dict[Path, Memory] = {}
 _sharing = Lock()
@@ -133,12 +136,18 @@ def _in_thread(
     return awaited
 
 
-class _BaseMemory(Generic[_Window]):
+class _BaseMemory(Generic[_Window, _Agent]):
     """Base of the blocking and the awaiting memory."""
 
-    def __init__(self, engine: Engine, window: Callable[[Engine, Setting], _Window]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        window: Callable[[Engine, Setting], _Window],
+        agent: Callable[[Engine, Setting], _Agent],
+    ) -> None:
         self._engine = engine
         self._window = window
+        self._agent = agent
         self._searching = LibrarySearch(engine)
 
     @property
@@ -165,11 +174,53 @@ class _BaseMemory(Generic[_Window]):
         have in tokens, where that is less than the model's window. `params` go into every request.
         Raises `BadInput`, and `MemoryClosed`.
         """
+        tokens = budget_of(budget, "of memory.window()")
+        setting = self._setting(model, agent, session, metadata, tokens, system, dialect, params)
+        return self._window(self._engine, setting)
+
+    def agent(
+        self,
+        kind: str,
+        id: str,
+        *,
+        model: str,
+        budget: int = 0,
+        metadata: Mapping[str, str] | None = None,
+        system: Any = None,
+        dialect: str = "",
+        **params: Any,
+    ) -> _Agent:
+        """An agent of a kind in a window of its own: `librarian` and the other knowledge agents let
+        steps leave, `engineer`, `designer`, `inspector`, `tester`, `orchestrator` and `guide` hand
+        over (`handoff_due`, `handoff()`).
+
+        All agents of a project share what is kept and search each other's history. `id` names this
+        one: its session is `kind/id`. `task` and `pipeline` in `metadata` go into its state. The
+        rest is as in `window()`. Raises `BadInput`, and `MemoryClosed`.
+        """
+        kinds = self._engine.config.profiles
+        if kind not in kinds or not id:
+            raise BadInput(f"agent() takes an id, and one of these kinds: {', '.join(kinds)}")
+        session = f"{kind}/{id}"
+        tokens = budget_of(budget, "of memory.agent()")
+        setting = self._setting(model, kind, session, metadata, tokens, system, dialect, params)
+        return self._agent(self._engine, replace(setting, agent=kind))
+
+    def _setting(  # noqa: PLR0917 - the arguments of a window
+        self,
+        model: str,
+        agent: str,
+        session: str,
+        metadata: Mapping[str, str] | None,
+        budget: int,
+        system: Any,
+        dialect: str,
+        params: Mapping[str, Any],
+    ) -> Setting:
         self._engine.require_machine()
         spoken = dialect_named(dialect) if dialect else None
         headers = (*_name_headers(agent, session, metadata), (b"user-agent", b"hotset-window"))
-        tokens = budget_of(budget, "of memory.window()")
-        return self._window(self._engine, Setting(model, system, spoken, headers, tokens, params))
+        return Setting(model, system, spoken, headers, budget, params)
 
     def wrap(
         self,
@@ -222,7 +273,7 @@ class _BaseMemory(Generic[_Window]):
         call = parse_call(tool, msgspec.json.encode(arguments))
         every = store.recent_sessions()
         asked = find_session(store, session).id if session else every[0].id if every else None
-        here = Place(asked, knobs=config.knobs_for("").history)
+        here = Place(asked, knobs=self._engine.machine.learning.knobs.history)
         found = retrieval.answer(
             call,
             store,
@@ -239,12 +290,12 @@ class _BaseMemory(Generic[_Window]):
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
 
 
-class Memory(_BaseMemory[Window]):
+class Memory(_BaseMemory[Window, AgentWindow]):
     """Use it as a context manager: `with hotset.open() as memory`; `async with` gives an
     `AsyncMemory`."""
 
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
-        super().__init__(Engine(config, open_store), Window)
+        super().__init__(Engine(config, open_store), Window, AgentWindow)
         self.tools = Tools(self._toolbox)
         """The toolbox of the project."""
         self.memories = Memories(self._project_memories)
@@ -396,11 +447,11 @@ class Memory(_BaseMemory[Window]):
         await asyncio.to_thread(self.close)
 
 
-class AsyncMemory(_BaseMemory[AsyncWindow]):
+class AsyncMemory(_BaseMemory[AsyncWindow, AsyncAgentWindow]):
     """`Memory` for an event loop: what takes time is awaited."""
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(engine, AsyncWindow)
+        super().__init__(engine, AsyncWindow, AsyncAgentWindow)
         self.tools = AsyncTools(self._toolbox)
         """The toolbox of the project."""
         self.memories = AsyncMemories(self._project_memories)

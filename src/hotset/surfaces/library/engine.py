@@ -12,10 +12,12 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from math import inf
 from typing import Any, TypeVar
 
 from hotset.config import Config
 from hotset.errors import MemoryClosed, UpstreamFailed
+from hotset.files.scope import PROCESS, Budget
 from hotset.nouns.call import ClientCall, Response
 from hotset.runtime.machine import Machine
 from hotset.runtime.planner import Planner
@@ -39,12 +41,12 @@ class Engine:
         self.config = config
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_log_fault)
-        self._thread = threading.Thread(target=self._run, name="hotset-memory", daemon=True)
+        self._scope = PROCESS.child("library", Budget(tasks=inf))
+        self._thread = self._scope.new_thread(self._run, "hotset-memory")
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
-        self._planners: dict[int, Planner] = {}
-        self._walks: set[asyncio.Task[None]] = set()
+        self._planners: dict[tuple[int, bool], Planner] = {}
         self._warned: set[str] = set()
         self._thread.start()
         self.machine = self._submit(_start_machine(config, open_store)).result(_START_SECONDS)
@@ -90,25 +92,25 @@ class Engine:
 
     def walk(self, work: Work[None]) -> asyncio.Task[None]:
         """Begins a walk, which ends with the engine at the latest. On the loop only."""
-        walking = asyncio.create_task(work)
-        self._walks.add(walking)
-        walking.add_done_callback(self._walks.discard)
-        return walking
+        return self._scope.task(work)
 
     def call_soon(self, act: Callable[[], object]) -> None:
         """Runs `act` on the loop without waiting for it."""
         if self.is_alive:
             self._loop.call_soon_threadsafe(act)
 
-    def planner(self, budget: int) -> Planner:
-        """The planner for windows of so many tokens; 0 is what the configuration says."""
-        if not budget or budget == self.config.budget:
+    def planner(self, budget: int, *, program_decides: bool = False) -> Planner:
+        """The planner for windows of so many tokens; 0 is what the configuration says. With
+        `program_decides`, the program is told when to hand a window over."""
+        budget = budget or self.config.budget
+        if budget == self.config.budget and not program_decides:
             return self.machine.planner
         with self._closing:
-            if budget not in self._planners:
-                chosen = replace(self.config, budget=budget)
-                self._planners[budget] = self.machine.plan_with(chosen)
-            return self._planners[budget]
+            if (budget, program_decides) not in self._planners:
+                self._planners[budget, program_decides] = self.machine.plan_with(
+                    replace(self.config, budget=budget), program_decides=program_decides
+                )
+            return self._planners[budget, program_decides]
 
     def warn_once(self, trouble: str) -> None:
         """Logs a fault that did not harm the caller's request, each text once."""
@@ -153,7 +155,7 @@ class Engine:
 
     async def _end(self) -> None:
         await _cancel_all(
-            self._walks
+            self._scope.tasks
         )  # first: what they leave behind is kept while the machine closes
         await self.machine.close()
         await _cancel_all(asyncio.all_tasks() - {asyncio.current_task()})

@@ -224,7 +224,7 @@ class LibrarySearch:
 
     def _pages(self, wanted: LibraryQuery, store: Store, room: int) -> Retrieved:
         config = self._engine.config
-        here, wait = Place(None, knobs=config.knobs_for("").history), config.patience
+        here, wait = Place(None, knobs=self._engine.machine.learning.knobs.history), config.patience
         of_pages = replace(wanted.only, kinds=wanted.only.kinds & frozenset(map(str, Kind)))
         search = Search(wanted.query, session=wanted.session, max_tokens=room, only=of_pages)
         return retrieval.answer(search, store, here, index=self._index(store), patience=wait)

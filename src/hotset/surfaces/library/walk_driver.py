@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from hotset.errors import UpstreamFailed
+from hotset.files.scope import PROCESS
 from hotset.nouns.call import ClientCall, Headers, Response
 from hotset.runtime.planner import Planner
 from hotset.runtime.walk import walk
@@ -91,7 +92,7 @@ class WalkDriver:
         self._call = call
         self._engine = engine
         self._planner = planner
-        self._orders: asyncio.Queue[Order] = asyncio.Queue()
+        self._orders = PROCESS.loop_queue(0)
         self._pending: asyncio.Future[OrderResult] | None = None
         self._walking: asyncio.Task[None] | None = None
         self._failure: Exception | None = None

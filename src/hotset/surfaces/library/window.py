@@ -12,6 +12,7 @@ from hotset.errors import BadInput
 from hotset.nouns.call import ClientCall, Headers
 from hotset.nouns.message import Answer, DialectName, Part, Reply, Usage
 from hotset.nouns.page import Digest, Kind
+from hotset.runtime.planner import Planner
 from hotset.runtime.wire import DIALECTS, Dialect, is_call
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.sdk_messages import (
@@ -61,6 +62,8 @@ class Setting:
     headers: Headers
     budget: int
     params: Mapping[str, Any]
+    agent: str = ""
+    """The kind of an agent that hands over."""
 
 
 class Conversation:
@@ -82,6 +85,19 @@ class Conversation:
         self._asks = False
         """True if the model called our tools: the next request is fixed."""
         self._reply: WindowReply | None = None
+        self._used: Usage | None = None
+        """Of the latest reply that this window itself observed."""
+        self._tools: Sequence[Any] = ()
+        """Those of the latest request."""
+
+    def _check_use(self) -> None:
+        """Raises `BadInput` if this window may not be used any more."""
+
+    def _continue_from(self, other: Conversation) -> None:
+        """Takes over another window's conversation as it stands."""
+        self._dialect = other._dialect
+        self._messages = list(other._messages)
+        self._observed, self._reply, self._tools = other._observed, other._reply, other._tools
 
     @property
     def dialect(self) -> DialectName:
@@ -135,6 +151,7 @@ class Conversation:
             self._append(raw)
 
     def _append(self, raw: bytes) -> None:
+        self._check_use()
         if self._asks:
             raise BadInput(
                 "the model waits for what it asked for: send what request() gives and "
@@ -147,7 +164,9 @@ class Conversation:
 
     async def _request(self, tools: Sequence[Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """The request to send now. Runs on the engine's loop, like the methods below."""
+        self._check_use()
         setting = self._setting
+        self._tools = tools or self._tools
         params = {**setting.params, **params}
         if self._asks and self._outgoing is not None:
             return arguments(self._outgoing, params)
@@ -170,7 +189,7 @@ class Conversation:
         call = ClientCall(
             "POST", f"/v1{spoken.path}", setting.headers, body, spoken.provider, self._dialect
         )
-        driver = WalkDriver(call, self._engine, self._engine.planner(setting.budget))
+        driver = WalkDriver(call, self._engine, self._planner)
         first = (await driver.begin())[0]
         self._driver, self._outgoing = (
             (driver, _body(first)) if isinstance(first, Send) else (None, body)
@@ -179,6 +198,7 @@ class Conversation:
         return arguments(self._outgoing, params)
 
     async def _observe(self, given: Any) -> bool:
+        self._check_use()
         if self._outgoing is None:
             raise BadInput("observe() takes the reply to what request() gave: call request() first")
         raw = reply_bytes(given, DIALECTS[self.dialect])
@@ -191,6 +211,7 @@ class Conversation:
         self._messages += [message.raw for message in reply.messages]
         self._observed = tuple(message.essence for message in reply.messages)
         self._reply = _to_window_reply(reply, seen)
+        self._used = reply.usage
         return False
 
     async def _finish_turn(self, driver: WalkDriver, raw: bytes) -> bytes | None:
@@ -216,6 +237,10 @@ class Conversation:
                         break
             else:
                 orders = await driver.next_orders()
+
+    @property
+    def _planner(self) -> Planner:
+        return self._engine.planner(self._setting.budget)
 
     @property
     def _reader(self) -> Dialect:

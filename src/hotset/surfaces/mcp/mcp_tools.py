@@ -20,6 +20,7 @@ import msgspec
 from hotset.config import Config
 from hotset.errors import HotsetError, Malformed
 from hotset.files.root import below
+from hotset.files.scope import PROCESS
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind
@@ -314,9 +315,7 @@ def open_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
     with closing(
         Toolbox(config, lambda: project.keeping, whose="hotset mcp", happened=happened)
     ) as toolbox:
-        threading.Thread(
-            target=_tend, args=(toolbox, over), name="hotset-toolbox", daemon=True
-        ).start()
+        PROCESS.thread(_tend, "hotset-toolbox", toolbox, over)
         try:
             yield toolbox
         finally:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 from hotset.config import Config
 from hotset.errors import HotsetError, NotFound, StoreFailed, StoreMoved
+from hotset.nouns.knobs import HistoryKnobs
 from hotset.nouns.page import SessionId
 from hotset.nouns.search import Query
+from hotset.runtime.learned_state import read_state
+from hotset.runtime.learning import learned_knobs
 from hotset.runtime.machine import Machine
 from hotset.runtime.model_tools import warm
 from hotset.runtime.reader import Store, has_store, open_index, open_to_look
@@ -38,7 +41,6 @@ class Project:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.knobs = config.knobs_for("").history
         self._opened = ExitStack()
         self._opening = Lock()
 
@@ -55,6 +57,11 @@ class Project:
         with suppress(HotsetError):
             if self._config.search and index_folder(self._config.folder).exists():
                 self._index.search(Query("warm"))
+
+    @property
+    def knobs(self) -> HistoryKnobs:
+        """How earlier work is searched, with what the project learned about that."""
+        return learned_knobs(self._config, read_state(self.store)).history
 
     @property
     def patience(self) -> float:

@@ -15,7 +15,6 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -23,6 +22,7 @@ import msgspec
 
 from hotset import __version__
 from hotset.errors import HotsetError, NotFound
+from hotset.files.scope import PROCESS
 
 MODERN = "2026-07-28"
 HANDSHAKES = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
@@ -295,7 +295,7 @@ def serve_stdio(
     Other output of this process goes to stderr: stdout belongs to the protocol. Tools that wait for
     another process are answered beside the rest.
     """
-    beside = ThreadPoolExecutor(_AT_ONCE, "hotset-mcp")
+    beside = PROCESS.child("MCP").executor(_AT_ONCE, "hotset-mcp")
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         writing = threading.Lock()

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import hmac
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
@@ -15,8 +15,9 @@ from urllib.parse import quote, unquote_to_bytes
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope as AsgiScope, Send
 
+from hotset.files.scope import Budget, Scope
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.clients import AGENT_HEADER
@@ -28,6 +29,7 @@ from hotset.runtime.wire import DEFAULT, DIALECTS, Dialects
 _OWN = "/hotset"
 _MCP = ("/mcp", "/mcp/")
 _SLICE = 1 << 18
+_MOST_CALLS = 8192  # tasks, two for each call: further calls wait for their turn
 _JSON: Headers = ((b"content-type", b"application/json"),)
 
 _TOKEN_HEADER = b"x-hotset-token"
@@ -78,7 +80,7 @@ class Door:
         self._guard = guard
         self._dialects = dialects
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         given = encode_path(scope["raw_path"]), tuple(scope["headers"])
         admitted = self._guard.admit(*given)
         if isinstance(admitted, Refusal):
@@ -101,8 +103,9 @@ class Proxy:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        self._calls = machine.scope.child("calls", Budget(tasks=_MOST_CALLS))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         machine = self._machine
         headers: Headers = tuple(scope["headers"])
         where = route_call(
@@ -144,16 +147,18 @@ class Proxy:
             if unread:
                 machine.bypass(unread, path=where.path)
             await _end_when_left(
-                (pass_through if call.dialect is None else walk)(call, client, machine), upload
+                (pass_through if call.dialect is None else walk)(call, client, machine),
+                upload,
+                self._calls,
             )
         except ClientLeft:
             machine.tally.left += 1
 
 
-async def _end_when_left(work: Awaitable[None], upload: Upload) -> None:
+async def _end_when_left(work: Coroutine[Any, Any, None], upload: Upload, calls: Scope) -> None:
     """Cancels the work when the client leaves, also before the first byte of a reply."""
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(upload.left())
+    working = calls.task(work)
+    leaving = calls.task(upload.left())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
     finally:

@@ -11,6 +11,8 @@ import contextlib
 import ctypes
 import gc
 
+from hotset.files.memory_use import release_freed
+
 _NEW_OBJECTS = 20_000
 """Between collections of new objects: with Python's 700 they took a sixth of the latency that a
 small call adds."""
@@ -55,7 +57,6 @@ class IdleCollector:
         if not is_due or latest < self._collected:
             return False
         gc.collect()
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
+        release_freed()
         self._collected = now
         return True

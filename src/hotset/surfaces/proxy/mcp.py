@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -18,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from hotset.files.lru import Lru
+from hotset.files.scope import PROCESS
 from hotset.surfaces.mcp.protocol import HANDSHAKES, INVALID_REQUEST, MODERN, Server, failure
 
 _LONGEST = 4 << 20  # bytes of a message
@@ -34,8 +34,8 @@ class McpDoor:
         self._open_server = open_server
         self._ended = ended
         self._server: Server | None = None
-        self._one_by_one = ThreadPoolExecutor(1, "hotset-mcp")
-        self._sessions: Lru[str, bool] = Lru(count=_MOST_SESSIONS)
+        self._one_by_one = PROCESS.child("MCP").executor(1, "hotset-mcp")
+        self._sessions: Lru[str, bool] = Lru("MCP sessions", count=_MOST_SESSIONS, shrinks=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

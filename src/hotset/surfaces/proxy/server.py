@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import asdict
 from functools import partial
 from types import FrameType
@@ -25,9 +25,13 @@ import uvicorn
 from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
 from hotset.errors import BadConfig, StoreFailed
+from hotset.files.breaker import BREAKERS
+from hotset.files.lru import CACHES
 from hotset.files.private_folder import private_folder
+from hotset.files.scope import PROCESS, ScopedTimer
 from hotset.runtime.background import BoundedPool
 from hotset.runtime.machine import Machine, open_store as open_project_store
+from hotset.runtime.pressure import MemoryReader
 from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import open_wire
@@ -47,6 +51,7 @@ from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
 
 _log = logging.getLogger("hotset")
+_SCOPE = PROCESS.child("server")
 
 _GRACE_SECONDS = 5
 _END_SECONDS = 2.0 * _GRACE_SECONDS
@@ -73,15 +78,14 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
     collector.settle()
     with contextlib.closing(listen(config)) as listener:
         runner = asyncio.Runner(loop_factory=_loop_factory())
-        threads = ThreadPoolExecutor(
-            min(32, (os.cpu_count() or 1) + 4), "hotset-thread"
-        )  # as many as asyncio's own
+        # as many threads as asyncio's own
+        threads = _SCOPE.executor(min(32, (os.cpu_count() or 1) + 4), "hotset-thread")
         runner.get_loop().set_default_executor(threads)
-        alarms: list[threading.Timer] = []
+        alarms: list[ScopedTimer] = []
 
         def on_signal(machine: Machine) -> None:
             if not alarms:
-                alarms.append(_call_later(_END_SECONDS, lambda: _give_up(machine)))
+                alarms.append(_SCOPE.timer(_END_SECONDS, lambda: _give_up(machine)))
 
         def pass_on(address: Address, _stop: Callable[[], None]) -> None:
             ready(address)
@@ -104,11 +108,13 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
                 alarm.cancel()
 
 
-def _leave(runner: asyncio.Runner, threads: ThreadPoolExecutor) -> None:
+def _leave(runner: asyncio.Runner, threads: Executor) -> None:
     """Closes the loop. Python would wait for every thread: if one hangs, the process ends without
     it a moment later."""
     threads.shutdown(wait=False, cancel_futures=True)
-    runner.get_loop().set_default_executor(ThreadPoolExecutor(1))  # or the loop would wait for them
+    runner.get_loop().set_default_executor(
+        _SCOPE.executor(1, "hotset-last")
+    )  # or the loop would wait for them
     runner.close()
     others = [
         each
@@ -120,14 +126,7 @@ def _leave(runner: asyncio.Runner, threads: ThreadPoolExecutor) -> None:
         thread.join(max(0.0, until - time.monotonic()))
     if any(thread.is_alive() for thread in others):
         _log.warning("a thread hangs; the process ends without it")
-        _call_later(_LEAVE_SECONDS, lambda: _end_process(0))
-
-
-def _call_later(seconds: float, act: Callable[[], None]) -> threading.Timer:
-    timer = threading.Timer(seconds, act)
-    timer.daemon = True
-    timer.start()
-    return timer
+        _SCOPE.timer(_LEAVE_SECONDS, lambda: _end_process(0))
 
 
 def _end_process(code: int) -> None:
@@ -140,8 +139,7 @@ def _end_process(code: int) -> None:
 def _give_up(machine: Machine) -> None:
     """Called when closing hangs: closes the store, if possible, and ends the process."""
     _log.error("the proxy could not be closed in %.0f s; it ends at once", _END_SECONDS)
-    closing = threading.Thread(target=machine.keeper.close, daemon=True)
-    closing.start()
+    closing = _SCOPE.thread(machine.keeper.close, "hotset-last")
     closing.join(_LEAVE_SECONDS)
     _end_process(1)
 
@@ -167,6 +165,7 @@ async def run(
     bounded: BoundedPool | None = None,
     limits: Limits | None = None,
     clock: Callable[[], float] = time.time,
+    memory_reader: MemoryReader | None = None,
     on_machine: Callable[[Machine], None] | None = None,
     on_signal: Callable[[Machine], None] | None = None,
     collector: IdleCollector | None = None,
@@ -186,6 +185,7 @@ async def run(
         sleep=sleep,
         bounded=bounded,
         clock=clock,
+        memory_reader=memory_reader,
     )
     if on_machine is not None:
         on_machine(machine)
@@ -359,6 +359,10 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "store": machine.keeper.trouble or "ok",
         "index": list(machine.follower.troubles),
         "resting": machine.toolbox.resting() if isinstance(machine.toolbox, Toolbox) else {},
+        "memory": machine.pressure.report(),
+        "scopes": [asdict(each) for each in PROCESS.counts()],
+        "breakers": [asdict(each) for each in BREAKERS.states()],
+        "caches": [asdict(each) for each in CACHES.sizes()],
         "planning": f"{hung} earlier plans have not ended"
         if (hung := machine.bounded.hung)
         else "ok",

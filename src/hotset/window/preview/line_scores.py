@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
 from math import exp, log
 from operator import mul
 
+from hotset.files.lru import memo
 from hotset.text.stops import CALL
 from hotset.text.words import humps
 from hotset.window.names import line_names
@@ -146,7 +146,7 @@ def _overlaps(
     ]
 
 
-@lru_cache(maxsize=1 << 14)
+@memo("parts of words", 1 << 14)
 def _parts(word: str) -> tuple[str, ...]:
     """The parts of a name, in lower case: they match a name written another way."""
     lowered = dict.fromkeys(hump.lower() for hump in humps(word[:64]))

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
+from hotset.files.lru import memo
 from hotset.nouns.page import Kind, PageId
 from hotset.text.words import once, word_set
 from hotset.window.page_text import PATH_NAMES
@@ -146,7 +146,7 @@ NOTHING = ResultVerdict(failed=False)
 """Of a call without signs of failure."""
 
 
-@lru_cache(2048)
+@memo("result verdicts", 2048, each=2000)
 def result_verdict(
     text: str, *, shell: bool, reads: bool = False, piped: bool = False
 ) -> ResultVerdict:
@@ -512,7 +512,7 @@ def _call_facts(tool: str, text: str) -> _CallFacts:
 
 _CACHED = 4096
 """Characters of a call whose facts are kept: a client sends it again with every request."""
-_known_facts = lru_cache(2048)(_call_facts)
+_known_facts = memo("call facts", 2048, each=1000)(_call_facts)
 
 
 def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
-from hotset.files.lru import Lru
+from hotset.files.lru import Lru, memo
 from hotset.nouns.memory import Ending
 from hotset.nouns.page import Kind
 from hotset.nouns.window import Line, Piece
@@ -122,7 +121,7 @@ class WorkSummary:
 
 def read_work(lines: Sequence[Line]) -> WorkSummary:
     """What these lines did. The same lines give the same summary."""
-    return _Reading(lines).summary()
+    return WorkReading(lines).summary()
 
 
 def key_sentences(lines: Sequence[Line]) -> list[KeySentence]:
@@ -150,7 +149,7 @@ def is_finished(lines: Sequence[Line], following: Sequence[Line]) -> bool:
     has not spoken: a plan without open items or with one more ticked off, or a check that passed
     after the last change, and work on other files since.
     """
-    reading = _read_once(lines) if following else _Reading(lines)
+    reading = _read_once(lines) if following else WorkReading(lines)
     if not reading.acts:
         return _has_moved_on(reading, following)
     prompt = _next_prompt(following)
@@ -171,19 +170,19 @@ def finished_work(lines: Sequence[Line]) -> list[tuple[int, int]]:
     ]
 
 
-def _read_once(lines: Sequence[Line]) -> _Reading:
+def _read_once(lines: Sequence[Line]) -> WorkReading:
     """The reading of a stretch that is over: every plan of its session asks for it again."""
     key = tuple(map(id, lines))
     known = _read.get(key)
     if known is None:
-        known = tuple(lines), _Reading(lines)  # the lines too, so that no other gets their ids
+        known = tuple(lines), WorkReading(lines)  # the lines too, so that no other gets their ids
         size = sum(len(piece.content) for line in lines for piece in line.pieces)
         _read.put(key, known, size + _AROUND * len(lines))
     return known[1]
 
 
-class _Reading:
-    """A stretch as it is read: its pages and the calls among them."""
+class WorkReading:
+    """A stretch of work as it is read: its pages and the calls among them."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.places: list[int] = []
@@ -201,11 +200,11 @@ class _Reading:
         plan = self.plan()
         red = [_open_error(each) for each in failed if each.by is None and _is_check(each.failed)]
         return WorkSummary(
-            wanted=tuple(text for _, text in self._prompts()),
+            wanted=tuple(text for _, text in self.prompts()),
             done=tuple(self._runs()),
             files=tuple(self._files()),
             errors=tuple(self._error(each) for each in failed),
-            decisions=once(self._decisions(), _MOST_DECISIONS),
+            decisions=once((text for _, text in self.decided()), _MOST_DECISIONS),
             ticked=once(plan.done, _MOST_OPEN),
             open=once((*plan.open, *red), _MOST_OPEN),
             reply=self.last_reply(),
@@ -245,7 +244,7 @@ class _Reading:
     def has_sealed(self) -> bool:
         """True if the user had the work committed, pushed or merged, and nothing failed at its
         end."""
-        return any(has_sealed(text) for _, text in self._prompts()) and not self.acts[-1].failed
+        return any(has_sealed(text) for _, text in self.prompts()) and not self.acts[-1].failed
 
     def files(self) -> frozenset[str]:
         """The names of the files that were changed."""
@@ -269,7 +268,8 @@ class _Reading:
     def _plans(self) -> list[str]:
         return [self.pages[act.place].text for act in self.acts if act.doing is ActKind.PLAN]
 
-    def _prompts(self) -> Iterator[tuple[int, str]]:
+    def prompts(self) -> Iterator[tuple[int, str]]:
+        """The user's own words, each with its line."""
         for at, page in zip(self.places, self.pages, strict=True):
             if page.kind is Kind.PROMPT and (text := prompt_words(page.text).text):
                 yield at, text
@@ -279,7 +279,7 @@ class _Reading:
         for act in self.acts:
             outcome = self._outcome(act)
             if outcome:
-                runs.setdefault(_called(act), []).append((act, outcome))
+                runs.setdefault(called(act), []).append((act, outcome))
         for command, outcomes in runs.items():
             yield ToolRun(
                 command,
@@ -316,20 +316,21 @@ class _Reading:
         return WorkError(
             failed.verdict.kind,
             failed.verdict.message,
-            _called(failed),
+            called(failed),
             mishap.resolved,
             mishap.by is not None,
             self.places[failed.place],
         )
 
-    def _decisions(self) -> Iterator[str]:
-        for page in self.pages:
+    def decided(self) -> Iterator[tuple[int, str]]:
+        """Sentences of the user and the model that decide something, each with its line."""
+        for at, page in zip(self.places, self.pages, strict=True):
             if page.kind not in (Kind.PROMPT, Kind.RESPONSE) or not is_decision(page.text):
                 continue
             own = prompt_words(page.text).text if page.kind is Kind.PROMPT else page.text
             for sentence in report_sentences(own):
                 if _states(sentence) and is_decision(sentence):
-                    yield sentence
+                    yield at, sentence
 
 
 _COUNTED = re.compile(
@@ -408,10 +409,10 @@ _SOON = 12  # lines after a stretch in which other work shows
 
 
 _AROUND = 2000  # bytes that objects take, for each line
-_read: Lru[tuple[int, ...], tuple[tuple[Line, ...], _Reading]] = Lru(weight=8 << 20)
+_read: Lru[tuple[int, ...], tuple[tuple[Line, ...], WorkReading]] = Lru("read work", weight=8 << 20)
 
 
-@lru_cache(2048)  # every plan looks at the same heads again
+@memo("topic words", 2048)  # every plan looks at the same heads again
 def _topic_words(text: str) -> frozenset[str]:
     return frozenset(topic_words(text))
 
@@ -442,7 +443,8 @@ def _ends(content: bytes, head: int, tail: int) -> str:
     return f"{first.decode('utf-8', 'ignore')}\n{last.decode('utf-8', 'ignore')}"
 
 
-def _called(act: Act) -> str:
+def called(act: Act) -> str:
+    """A call in one line: its command, or its tool and target."""
     return act.command or f"{act.tool} {act.target}".strip()
 
 
@@ -452,7 +454,7 @@ def _is_check(act: Act) -> bool:
 
 def _open_error(mishap: Mishap) -> str:
     last = mishap.lately or mishap.failed
-    return f"`{_called(mishap.failed)}` fails with {last.verdict.kind}"
+    return f"`{called(mishap.failed)}` fails with {last.verdict.kind}"
 
 
 def _next_prompt(following: Sequence[Line]) -> PromptWords | None:
@@ -466,7 +468,7 @@ def _next_prompt(following: Sequence[Line]) -> PromptWords | None:
     return None
 
 
-def _is_settled_by(prompt: PromptWords, reading: _Reading) -> bool:
+def _is_settled_by(prompt: PromptWords, reading: WorkReading) -> bool:
     """True if the user's next words show that the work is done."""
     if prompt.interrupted or prompt.summary:
         return False
@@ -484,13 +486,13 @@ def _is_settled_by(prompt: PromptWords, reading: _Reading) -> bool:
     )
 
 
-def _is_about_something_else(text: str, reading: _Reading) -> bool:
+def _is_about_something_else(text: str, reading: WorkReading) -> bool:
     words = set(topic_words(without_fences(text)))
     own = reading.words()
     return bool(words) and sum(word in own for word in words) < _SHARED * len(words)
 
 
-def _has_moved_on(reading: _Reading, following: Sequence[Line]) -> bool:
+def _has_moved_on(reading: WorkReading, following: Sequence[Line]) -> bool:
     """Of talk without a call: it was answered, and the user says that something else comes now. A
     prompt in other words is no sign: of six such ends that were read, none was one."""
     prompt, reply = _next_prompt(following), reading.last_reply()
@@ -499,9 +501,9 @@ def _has_moved_on(reading: _Reading, following: Sequence[Line]) -> bool:
     return prompt.fresh or has_moved_on(prompt.text)
 
 
-def _works_elsewhere(reading: _Reading, following: Sequence[Line]) -> bool:
+def _works_elsewhere(reading: WorkReading, following: Sequence[Line]) -> bool:
     """True if the next calls have started and name none of the files that were changed."""
-    later = _Reading(following[:_SOON])
+    later = WorkReading(following[:_SOON])
     named = " ".join(later.pages[act.place].text for act in later.acts)
     return bool(later.acts) and not any(name in named for name in reading.files())
 

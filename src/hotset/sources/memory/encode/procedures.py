@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from hotset.files.lru import memo
 from hotset.nouns.memory import Ending, Procedure
 from hotset.sources.memory.encode.speakers import (
     LEAST_COMMAND,
@@ -130,7 +130,7 @@ def parts_of(command: str) -> list[str]:
     return [part for part in bares if not _SHAPES.match(part)]
 
 
-@lru_cache(maxsize=4096)  # the same few come up again and again
+@memo("general commands", 4096)  # the same few come up again and again
 def general(part: str, root: str = "") -> str:
     """One command in its general form; empty for a one-off or an everyday command."""
     if _ONE_OFF.search(_QUOTED.sub("Q", part)) or _CHORE.match(part) or _TRIED.search(part):

@@ -35,8 +35,8 @@ _MOST_FILES = 1000  # of one skill
 _REMEMBERED = 8192  # files: a few thousand skills
 _Key = tuple[Path, str, Stat, bool]
 """Everything that is made of a file depends on: root, path, stat, whether hard links are read."""
-_scripts: Lru[_Key, Script] = Lru(count=_REMEMBERED)
-_marks: Lru[_Key, str] = Lru(count=_REMEMBERED)
+_scripts: Lru[_Key, Script] = Lru("scripts", count=_REMEMBERED)
+_marks: Lru[_Key, str] = Lru("script marks", count=_REMEMBERED)
 
 Value = str | list["Value"] | dict[str, "Value"]
 

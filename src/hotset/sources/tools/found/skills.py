@@ -117,7 +117,7 @@ class SkillScan:
     faults: tuple[ToolFault, ...] = ()
 
 
-_looks: Lru[tuple[object, ...], SkillScan] = Lru(count=4096)
+_looks: Lru[tuple[object, ...], SkillScan] = Lru("skill scans", count=4096)
 
 
 def skill_folders(project: Path, home: Path, more: Sequence[str] = ()) -> tuple[SkillFolder, ...]:

@@ -21,6 +21,7 @@ import msgspec
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Http, OriginKind, Returned, Tool, ToolOrigin
+from hotset.sources.tools.running import SERVERS
 from hotset.sources.tools.running.processes import LONGEST, ServerGone, ServerProcess
 from hotset.sources.tools.tool_names import full_name
 
@@ -548,7 +549,7 @@ class PipeConnection:
         self._waiting: dict[int | str, asyncio.Future[RpcMessage | None]] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._gone = False
-        self._reading = asyncio.create_task(self._read())
+        self._reading = SERVERS.task(self._read(), "read a server")
 
     @property
     def pid(self) -> int | None:
@@ -642,7 +643,7 @@ class PipeConnection:
         """Sends in the background: a server that reads nothing while it writes must not stop us
         from reading."""
         if len(self._sending) < _ANSWERS_AT_ONCE and not self._gone:
-            task = asyncio.create_task(self._sent(message))
+            task = SERVERS.task(self._sent(message), "tell a server")
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
 

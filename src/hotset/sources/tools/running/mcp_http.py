@@ -21,6 +21,7 @@ from yarl import URL
 from hotset.dialects.sse import Splitter
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Http
+from hotset.sources.tools.running import SERVERS
 from hotset.sources.tools.running.mcp_client import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
@@ -266,7 +267,7 @@ class HttpConnection:
             )
 
     def _farewell(self, method: str, body: bytes | None) -> None:
-        task = asyncio.create_task(self._say_goodbye(method, body))
+        task = SERVERS.task(self._say_goodbye(method, body), "leave a server")
         self._farewells.add(task)
         task.add_done_callback(self._farewells.discard)
 

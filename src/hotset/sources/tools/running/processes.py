@@ -24,7 +24,7 @@ from typing import IO, TypeVar, cast
 
 from hotset.errors import ToolFailed
 from hotset.nouns.tool import Stdio
-from hotset.sources.tools.running import server_supervisor
+from hotset.sources.tools.running import SERVERS, server_supervisor
 
 _START_SECONDS = (
     10.0  # for the supervisor to answer: it takes milliseconds, unless the machine is on its knees
@@ -254,7 +254,7 @@ class ServerProcess:
         """Ends the server and everything it started; may be called again. A `receive` that waits
         gets None."""
         if self._closing is None:
-            self._closing = self._loop.create_task(self._end())
+            self._closing = SERVERS.task(self._end(), "end a process")
         await asyncio.shield(self._closing)
 
     def last_words(self) -> str:

@@ -25,10 +25,11 @@ import msgspec
 
 from hotset.config import TOOLS, Config
 from hotset.errors import MemoryClosed, ToolFailed
+from hotset.files.breaker import Breaker
 from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
-from hotset.index.breaker import Breaker
 from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, Tooling, ToolOrigin
+from hotset.sources.tools.running import SERVERS
 from hotset.sources.tools.running.mcp_client import (
     McpSession,
     NoAnswer,
@@ -376,7 +377,7 @@ class ServerPool:
             session_name,
             now,
             now,
-            asyncio.create_task(self._open(source, source.launch, past)),
+            SERVERS.task(self._open(source, source.launch, past), f"start {source.name}"),
         )
         self._servers[source.name, session_name] = server
         self._is_empty.clear()
@@ -408,7 +409,7 @@ class ServerPool:
                 past.why = ""
                 past.breaker.succeeded()
             else:
-                past.breaker.failed()
+                past.breaker.failed(past.why)
                 if connection is not None:
                     self._close_beside(connection.close())
         return session
@@ -427,7 +428,13 @@ class ServerPool:
     def _past_of(self, source: ToolOrigin) -> StartHistory:
         past = self._past.get(source.name)
         if past is None or past.stamp != source.stamp:
-            breaker = Breaker(self._clock, within=_FAILED_WITHIN, rest=_REST, longest=_LONGEST_REST)
+            breaker = Breaker(
+                f"tools of {source.name}",
+                self._clock,
+                within=_FAILED_WITHIN,
+                rest=_REST,
+                longest=_LONGEST_REST,
+            )
             past = self._past[source.name] = StartHistory(
                 source.stamp, breaker, use=past.use if past is not None else UsageRate()
             )
@@ -460,7 +467,7 @@ class ServerPool:
 
     def _close_beside(self, closing: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Closes in the background: a process may take its time to end."""
-        task = asyncio.create_task(closing)
+        task = SERVERS.task(closing, "end a server")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
         task.add_done_callback(lambda _: self._note_emptiness())
@@ -778,7 +785,7 @@ class _LoopThread:
         self._linger = linger
         self._ended: asyncio.Event
         self._ready = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="hotset-tools", daemon=True)
+        self.thread = SERVERS.new_thread(self._run, "hotset-tools")
         self.thread.start()
         self._ready.wait()
 
@@ -797,8 +804,8 @@ class _LoopThread:
         )
         self.loop.set_exception_handler(_log_fault)
         self._ready.set()
-        over = asyncio.create_task(self._until_over())
-        ended = asyncio.create_task(self._ended.wait())
+        over = SERVERS.task(self._until_over(), "until no server runs")
+        ended = SERVERS.task(self._ended.wait(), "until the tools close")
         await asyncio.wait([over, ended], return_when=asyncio.FIRST_COMPLETED)
         over.cancel()
         ended.cancel()

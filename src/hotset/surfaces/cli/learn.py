@@ -1,0 +1,470 @@
+"""`hotset learn ...`: what was learned, why a knob has its value, trials, and a person's orders."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from hotset.config import Config, parse_knobs
+from hotset.errors import BadInput
+from hotset.learn.events import DEFAULT_ARM, KnobsSetting, TrialSetting
+from hotset.learn.state import ChangeRow, LearnState, fold
+from hotset.learn.trials import FLOOR
+from hotset.runtime.learned_state import learn_event, read_state, take_decisions
+from hotset.runtime.learning_view import (
+    ArmView,
+    KnobReason,
+    LearningStatus,
+    OrderPrice,
+    arm_views,
+    knob_reason,
+    known_arms,
+    learning_status,
+    order_price,
+    profile_views,
+    resolve_knob,
+)
+from hotset.runtime.reader import find_session_id, open_existing, open_or_empty
+from hotset.runtime.strategy_log import strategy_log
+from hotset.surfaces.cli.options import (
+    ProjectOptions,
+    as_json,
+    examples,
+    limit_option,
+    project_options,
+)
+from hotset.surfaces.cli.terminal import count, emit, emit_json, money, plain_line, span, table
+
+_LIVE = ("adopted", "trial")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_CERTAIN = 5  # comparisons below which an interval says nothing
+
+
+@click.command(epilog=examples("hotset learn status", "hotset learn status --json"))
+@project_options
+@as_json
+def status(chosen: ProjectOptions, as_json: bool) -> None:
+    """What was learned in this project, since when, from which evidence, and how to undo it."""
+    config, now = chosen.config(), time.time()
+    with open_or_empty(config) as store:
+        found = learning_status(read_state(store), config, now)
+    if as_json:
+        emit_json(found)
+        return
+    emit(_summary(found, chosen))
+    for row in found.changes:
+        if row.stage in _LIVE:
+            emit("")
+            _print_change(row, now)
+    if found.frozen or found.all_frozen:
+        names = "every knob" if found.all_frozen else ", ".join(sorted(found.frozen))
+        emit(f"\nFrozen: {names}")
+    tried = [arm for arm in found.arms if arm.name != DEFAULT_ARM]
+    if tried:
+        shares = ", ".join(f"{arm.name} {arm.share:.0%}" for arm in tried)
+        emit(f"\nOn trial: {shares} of new sessions; compare with: {chosen.hint('learn compare')}")
+
+
+def _summary(found: LearningStatus, chosen: ProjectOptions) -> str:
+    adopted = sum(row.stage == "adopted" for row in found.changes)
+    trials = sum(row.stage == "trial" for row in found.changes)
+    seen = (
+        f"{count(found.observed, 'session')} observed, {count(adopted, 'change')} in force, "
+        f"{trials} on trial"
+    )
+    if not found.is_on:
+        again = chosen.hint("learn on")
+        return f"Learning is off ({found.why_off}). {seen}. Switch it on with: {again}"
+    later = (
+        "" if found.changes else f". Sessions teach when they end; now: {chosen.hint('learn now')}"
+    )
+    return f"Learning is on: {seen}{later}"
+
+
+def _print_change(row: ChangeRow, now: float) -> None:
+    emit(f"{row.id}  {row.stage} {span(max(0.0, now - row.since))} ago, by {row.by}")
+    for name, value in row.knobs.items():
+        emit(f"  {name}: {_shown(row.before.get(name))} -> {_shown(value)}")
+    emit(f"  why: {row.why}")
+    if row.evidence and row.evidence != row.why:
+        emit(f"  evidence: {row.evidence}")
+    if row.sessions:
+        emit(
+            f"  so far: {count(row.sessions, 'session')}, "
+            f"{row.saved:,.0f} input tokens' worth saved, by the gate's gain"
+        )
+    if row.undo:
+        emit(f"  undo: {row.undo}")
+
+
+def _shown(value: Any) -> str:
+    return "default" if value is None else msgspec.json.encode(value).decode()
+
+
+@click.command(epilog=examples("hotset learn why keep", "hotset learn why tools.Bash --json"))
+@project_options
+@click.argument("knob")
+@as_json
+def why(chosen: ProjectOptions, knob: str, as_json: bool) -> None:
+    """Why KNOB has its value: who decides about it, since when, and what was tried.
+
+    The order: a client's header, a person's file or command, frozen, learned, default.
+    """
+    config, now = chosen.config(), time.time()
+    with open_or_empty(config) as store:
+        state = read_state(store)
+    found = knob_reason(resolve_knob(knob, config, state), config, state)
+    if as_json:
+        emit_json(_reason_document(found))
+        return
+    emit(f"{found.name} is {_shown_native(found.value)} ({found.source}): {found.why}")
+    if found.value != found.default:
+        emit(f"  default: {_shown_native(found.default)}")
+    if found.undo:
+        emit(f"  undo: {found.undo}")
+    for row in found.changes:
+        emit("")
+        _print_change(row, now)
+
+
+def _shown_native(value: Any) -> str:
+    return _shown(msgspec.to_builtins(value, order="sorted")) if value is not None else "not set"
+
+
+def _reason_document(found: KnobReason) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "value": msgspec.to_builtins(found.value),
+        "default": msgspec.to_builtins(found.default),
+        "source": found.source,
+        "why": found.why,
+        "changes": found.changes,
+        "undo": found.undo,
+    }
+
+
+@click.command(
+    epilog=examples(
+        "hotset learn log", "hotset learn log last --json", "hotset learn log --json > log.json"
+    )
+)
+@project_options
+@limit_option(20)
+@click.argument("session", required=False)
+@as_json
+def log(chosen: ProjectOptions, limit: int, session: str | None, as_json: bool) -> None:
+    """Every offer, recall, search and retrieval: strategies with results and latency, what was
+    selected and used, and how the task came out. The newest first.
+
+    SESSION is an id, its beginning, or `last`.
+    """
+    with open_or_empty(chosen.config()) as store:
+        every = list(strategy_log(store, find_session_id(store, session)))
+    found = sorted(every, key=lambda each: each.timestamp, reverse=True)[: limit or None]
+    if as_json:
+        emit_json([msgspec.to_builtins(each) for each in found])
+        return
+    if not found:
+        chosen.say("nothing was looked for yet; see what is kept: " + chosen.hint("sessions"))
+        return
+    table(
+        ("when", "session", "turn", "door", "strategies", "selected", "used", "outcome"),
+        [
+            (
+                each.timestamp,
+                each.session or "",
+                str(each.turn or ""),
+                each.door,
+                ", ".join(
+                    f"{one.type} {one.results} in {one.latency_ms:.0f} ms"
+                    for one in each.retrieval_strategies
+                ),
+                plain_line(" ".join(each.selected_memories)),
+                str(len(each.used)),
+                each.outcome,
+            )
+            for each in found
+        ],
+        right=(2, 6),
+    )
+
+
+@click.command(epilog=examples("hotset learn profiles", "hotset learn profiles --json"))
+@project_options
+@as_json
+def profiles(chosen: ProjectOptions, as_json: bool) -> None:
+    """The named sets of knobs that sessions can be tried with; your own are [profiles.NAME] in
+    config.toml."""
+    config = chosen.config()
+    with open_or_empty(config) as store:
+        found = profile_views(config, read_state(store), time.time())
+    if as_json:
+        emit_json(found)
+        return
+    table(
+        ("profile", "from", "share", "what it changes"),
+        [
+            (each.name, each.by, f"{each.share:.0%}", _changed(each.name, each.changes))
+            for each in found
+        ],
+        right=(2,),
+    )
+
+
+def _changed(name: str, changes: Any) -> str:
+    if name == "off":
+        return "requests go out as they come"
+    return plain_line(", ".join(f"{knob}={_shown(value)}" for knob, value in changes.items()))
+
+
+@click.command(epilog=examples("hotset learn compare", "hotset learn compare --json"))
+@project_options
+@as_json
+def compare(chosen: ProjectOptions, as_json: bool) -> None:
+    """The arms of a trial side by side: success, cost, turns, corrections and re-reads.
+
+    Intervals hold at any time, however often you look. Cost is a share of what full history would
+    have cost.
+    """
+    config, now = chosen.config(), time.time()
+    with open_or_empty(config) as store:
+        found = arm_views(read_state(store), now)
+    if as_json:
+        emit_json(found)
+        return
+    _print_arms(found)
+    for arm in found[1:]:
+        emit("")
+        emit("\n".join(_sentences(arm)))
+    if len(found) == 1:
+        chosen.say(
+            "\nNothing is on trial. A control on your own work: "
+            + chosen.hint("learn trial off=10%")
+        )
+
+
+def _print_arms(found: Sequence[ArmView]) -> None:
+    table(
+        ("arm", "share", "sessions", "success", "cost", "turns", "corrections", "re-reads", "ms"),
+        [
+            (
+                arm.name,
+                f"{arm.share:.0%}",
+                str(arm.sessions),
+                "-" if arm.success is None else f"{arm.success:.0%}",
+                "-" if arm.cost is None else f"{arm.cost:.0%}",
+                f"{arm.turns:.1f}",
+                f"{arm.corrections:.2f}",
+                f"{arm.rereads:.2f}",
+                f"{arm.latency_ms:.0f}",
+            )
+            for arm in found
+        ],
+        right=tuple(range(1, 9)),
+    )
+
+
+def _sentences(arm: ArmView) -> Iterator[str]:
+    """What the sessions of an arm show against those of the default."""
+    if not arm.differences:
+        yield f"{arm.name}: no session of it has ended yet"
+    for each in arm.differences:
+        interval = f"{each.mean:+.1%} [{each.low:+.1%}, {each.high:+.1%}]"
+        unit = "points of success" if each.figure == "success" else each.figure
+        verdict = "shown" if each.low > 0 or each.high < 0 else "not shown to differ"
+        if each.pairs < _CERTAIN:
+            verdict = "too few sessions to tell"
+        yield f"{arm.name} against default: {interval} {unit}; {verdict} ({each.pairs} pairs)"
+
+
+@click.command(
+    epilog=examples(
+        "hotset learn trial off=10%",
+        "hotset learn trial semantic-heavy=10% episodic-heavy=10%",
+        "hotset learn trial off=0%",
+    )
+)
+@project_options
+@click.argument("shares", nargs=-1, metavar="ARM=SHARE%...")
+@as_json
+def trial(chosen: ProjectOptions, shares: tuple[str, ...], as_json: bool) -> None:
+    """Give a share of new sessions to a profile, at random and for good; `off` lets them through
+    untouched, as a control.
+
+    Each arm gets at least 10 %, and so does the default. 0 % ends a trial. Without arguments: what
+    is on trial.
+    """
+    config = chosen.config()
+
+    def make(state: LearnState) -> TrialSetting:
+        return TrialSetting(dict(_share(each, config, state) for each in shares))
+
+    if shares:
+        state = _order(chosen, "TrialChanged", make)
+    else:
+        with open_or_empty(config) as store:
+            state = read_state(store)
+    found = arm_views(state, time.time())
+    if as_json:
+        emit_json(found)
+        return
+    _print_arms(found)
+    if shares:
+        chosen.say(f"\nFrom the next session on. See: {chosen.hint('learn compare')}")
+
+
+def _share(typed: str, config: Config, state: LearnState) -> tuple[str, float]:
+    name, equals, text = typed.partition("=")
+    given = _SHARE.fullmatch(text.strip())
+    if not equals or given is None:
+        raise BadInput(f"{typed!r} must look like off=10%")
+    share = float(given[1]) / 100
+    if name not in known_arms(config, state):
+        raise BadInput(f"no profile {name!r}; see: hotset learn profiles")
+    if share and not FLOOR <= share <= 1 - FLOOR:
+        raise BadInput(f"{typed}: a share is between {FLOOR:.0%} and {1 - FLOOR:.0%}, or 0%")
+    return name, share
+
+
+@click.command(
+    epilog=examples("hotset learn freeze", "hotset learn freeze keep", "hotset learn freeze keep=8")
+)
+@project_options
+@click.argument("knobs", nargs=-1, metavar="[KNOB[=VALUE]]...")
+@as_json
+def freeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None:
+    """Keep knobs as they are: nothing learned changes them. Without a name, all of them.
+
+    KNOB=VALUE sets a value as well. It holds at once, also in open sessions; the price is told.
+    """
+    config = chosen.config()
+    values = parse_knobs([each for each in knobs if "=" in each], "learn freeze")
+
+    def make(state: LearnState) -> KnobsSetting:
+        names = tuple(resolve_knob(each.partition("=")[0], config, state) for each in knobs)
+        return KnobsSetting(names, msgspec.to_builtins(values))
+
+    state = _order(chosen, "KnobsFrozen", make)
+    with open_existing(config) as store:
+        price = order_price(store, config, time.time()) if values else None
+    _confirm(chosen, state, as_json, price)
+
+
+@click.command(epilog=examples("hotset learn unfreeze", "hotset learn unfreeze keep"))
+@project_options
+@click.argument("knobs", nargs=-1, metavar="[KNOB]...")
+@as_json
+def unfreeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None:
+    """Undo `freeze`. Without a name, for all knobs."""
+    config = chosen.config()
+
+    def make(state: LearnState) -> KnobsSetting:
+        return KnobsSetting(tuple(resolve_knob(each, config, state) for each in knobs))
+
+    _confirm(chosen, _order(chosen, "KnobsThawed", make), as_json)
+
+
+@click.command(epilog=examples("hotset learn reset tools.Bash", "hotset learn reset"))
+@project_options
+@click.argument("knobs", nargs=-1, metavar="[KNOB]...")
+@as_json
+def reset(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None:
+    """Take back what was learned about KNOB, or everything: new sessions get the defaults."""
+    config = chosen.config()
+
+    def make(state: LearnState) -> KnobsSetting:
+        return KnobsSetting(tuple(resolve_knob(each, config, state) for each in knobs))
+
+    _confirm(chosen, _order(chosen, "LearningReset", make), as_json)
+
+
+@click.command("on", epilog=examples("hotset learn on"))
+@project_options
+@as_json
+def on(chosen: ProjectOptions, as_json: bool) -> None:
+    """New sessions get what was learned."""
+    _confirm(chosen, _order(chosen, "LearningSwitched", lambda _: KnobsSetting()), as_json)
+
+
+@click.command("off", epilog=examples("hotset learn off"))
+@project_options
+@as_json
+def off(chosen: ProjectOptions, as_json: bool) -> None:
+    """New sessions get the defaults; what was learned stays, for `hotset learn on`."""
+    made = _order(chosen, "LearningSwitched", lambda _: KnobsSetting(is_on=False))
+    _confirm(chosen, made, as_json)
+
+
+def _order(
+    chosen: ProjectOptions, name: str, make: Callable[[LearnState], msgspec.Struct]
+) -> LearnState:
+    """Writes a person's order; returns the state with it. Raises `BadInput` where it cannot be
+    followed."""
+    now = time.time()
+    with open_existing(chosen.config()) as store:
+        state = read_state(store)
+        event = learn_event(name, make(state), now)
+        tried = fold(state, state.number + 1, name, str(event.detail["data"]), now)
+        if tried.skipped_count > state.skipped_count:
+            raise BadInput(
+                "that is more than there is: every arm, the default included, needs 10 %; see: "
+                "hotset learn trial"
+            )
+        store.keep(event).result()
+        return read_state(store)
+
+
+def _confirm(
+    chosen: ProjectOptions, state: LearnState, as_json: bool, price: OrderPrice | None = None
+) -> None:
+    found = learning_status(state, chosen.config(), time.time())
+    if as_json:
+        emit_json(found)
+        return
+    emit(_summary(found, chosen))
+    if found.frozen or found.all_frozen:
+        names = "every knob" if found.all_frozen else ", ".join(sorted(found.frozen))
+        emit(f"Frozen: {names}")
+    if price is not None:
+        emit(_price_sentence(price))
+
+
+def _price_sentence(price: OrderPrice) -> str:
+    if not price.sessions:
+        return "It holds from the next request on; no session is open."
+    cost = f", about {money(price.dollars)}" if price.dollars is not None else ""
+    return (
+        f"It holds from the next request on, also in {count(price.sessions, 'open session')}: what "
+        f"was sent stays as it is. If pages leave because of it, up to {price.tokens:,} tokens are "
+        f"written again{cost}."
+    )
+
+
+@click.command("now", epilog=examples("hotset learn now", "hotset learn now --all"))
+@project_options
+@click.option("--all", "everything", is_flag=True, help="Sessions that ended just now, too.")
+@as_json
+def learn_now(chosen: ProjectOptions, everything: bool, as_json: bool) -> None:
+    """Learn from the sessions that ended: propose changes, replay them on later sessions, decide.
+
+    The proxy does this by itself while nobody works.
+    """
+    from hotset.runtime.observe import QUIET_SECONDS, observe_ended  # noqa: PLC0415 - half a second
+
+    config, now = chosen.config(), time.time()
+    with open_existing(config) as store:
+        quiet = 0.0 if everything else QUIET_SECONDS
+        seen = observe_ended(store, config, now, quiet=quiet)
+        take_decisions(store, now)
+        state = read_state(store)
+    found = learning_status(state, config, now)
+    if as_json:
+        emit_json(found)
+        return
+    chosen.say(f"{count(seen, 'session')} observed")
+    emit(_summary(found, chosen))
