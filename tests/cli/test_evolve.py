@@ -9,7 +9,7 @@ import pytest
 
 from hotset.learn.state import changes_in_force
 from hotset.nouns.knobs import Knobs
-from hotset.runtime.learning import read_state
+from hotset.runtime.learned_state import read_state
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

@@ -14,7 +14,8 @@ from hotset.files.write import write_output
 from hotset.learn.events import BY_PERSON, Change, ChangeDecision
 from hotset.learn.state import ChangeRow, LearnState, changes_in_force, rows
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
-from hotset.runtime.learning import learn_event, pinned_knobs, read_state
+from hotset.runtime.learned_state import learn_event, read_state
+from hotset.runtime.learning import pinned_knobs
 from hotset.runtime.reader import open_existing, open_or_empty, open_to_look
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.replay import print_notes, sessions_in
