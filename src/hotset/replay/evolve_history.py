@@ -63,7 +63,7 @@ _AROUND = 4  # tokens around a passage
 _LOOKED_AT = 80  # passages, the best: more than fit
 _MOST_MISSES = 20
 _SHORT_LINE = 6
-_MS_PER_PASSAGE = 0.01
+_MS_PER_PASSAGE = 0.04
 """Of a search's time, as measured; a clock would make no two runs the same."""
 
 _READ = frozenset({Role.TOOL, Role.ASSISTANT})
