@@ -212,6 +212,15 @@ class HistoryKnobs(Struct, frozen=True):
     """The score of what a call was asked: what it brought says more."""
     replies: Factor = 1.2
     """The score of what the model said: it says why."""
+    passage: Annotated[AtLeastOne, _of("characters")] = 300
+    """Characters of a passage that is found: several places are worth more than one long
+    stretch."""
+    saturation: Factor = 1.2
+    """How slowly a word's further occurrences in a passage lose weight (BM25's k1)."""
+    length: Share = 0.6
+    """How much a passage's length counts against it (BM25's b)."""
+    repeated: Share = 0.7
+    """Of a passage's lines that another one has shown: with more it says nothing new."""
 
 
 _INSTRUCTIONS = (

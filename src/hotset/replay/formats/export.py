@@ -71,8 +71,9 @@ def _sessions(opened: OpenTranscript) -> Iterator[RecordedSession]:
             yield _read_session(rows, lambda digest: content.get(digest, b""), opened.file.set)
 
 
-def stored_sessions(store: Store) -> Iterator[RecordedSession]:
-    """The sessions of a store, each as its longest branch; content that was lost is empty."""
+def stored_sessions(store: Store, latest: int | None = None) -> Iterator[RecordedSession]:
+    """The sessions of a store, or so many that were used last, each as its longest branch; content
+    that was lost is empty."""
 
     def content(digest: Digest) -> bytes:
         try:
@@ -80,7 +81,8 @@ def stored_sessions(store: Store) -> Iterator[RecordedSession]:
         except HotsetError:
             return b""
 
-    for session in store.sessions():
+    sessions = store.sessions() if latest is None else store.recent_sessions()[:latest]
+    for session in sessions:
         rows = _SessionRows(session, list(store.nodes(session.id)), list(store.turns(session.id)))
         if rows.nodes:
             yield _read_session(rows, content, "store")

@@ -70,7 +70,6 @@ _MOST_PAGES = 20_000
 _LISTING_SHARE = 0.3  # of the time, for the list of pages
 _AROUND_PIECES = 3  # of a very long line
 _SHORT_LINE = 6  # characters: a shorter line does not show that a passage is a repetition
-_SEEN_SHARE = 0.7  # of a passage's lines: then it says nothing new
 _MOST_MISSES = 20  # passages that do not fit, before the search for one that does ends
 
 
@@ -292,7 +291,7 @@ def _fill(
     misses = 0
     for each in found:
         lines = {bare for line in each.text.split("\n") if len(bare := line.strip()) > _SHORT_LINE}
-        if lines and len(lines & seen) > _SEEN_SHARE * len(lines):
+        if lines and len(lines & seen) > here.knobs.repeated * len(lines):
             continue
         heading = "" if each.page.id in chosen else _heading(store, each.page, here)
         cost = _size(f"{heading}\n{each.text}\n", count) + 4

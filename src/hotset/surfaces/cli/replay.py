@@ -163,7 +163,7 @@ def replay(
     makers = _chosen_makers(policies, changed, roster)
     with counting("reading", None, quiet=quiet) as counter:
         notes: list[str] = []
-        sets = gather(counter.over(_sessions(paths, notes)), ruling, everything=everything)
+        sets = gather(counter.over(sessions_in(paths, notes)), ruling, everything=everything)
     print_notes(notes, quiet=quiet)
     if not sets:
         raise NotFound("there is nothing to replay: no model replies in these sessions")
@@ -219,7 +219,7 @@ def _knob_differences(
     return {name + _CHANGED: knobs.changed(known[name]) for name, knobs in changed.items()}
 
 
-def _sessions(paths: Sequence[Path], notes: list[str]) -> Iterator[RecordedSession]:
+def sessions_in(paths: Sequence[Path], notes: list[str]) -> Iterator[RecordedSession]:
     """The recorded sessions in these paths. A named file must be readable; an unreadable one in a
     folder is noted."""
     found = False

@@ -131,6 +131,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "replay": CommandEntry(
             "replay:replay", "What hotset would have saved on recorded sessions."
         ),
+        "evolve": CommandEntry(
+            "evolve:evolve", "Search better knobs on recorded sessions; adopt, revert."
+        ),
     },
     "Care": {
         "verify": CommandEntry("maintenance:verify", "Check every byte that is kept."),
@@ -146,7 +149,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
 }
 
 
-_OF_COMMANDS = ("memory", "tools", "learn", "continuity")
+_OF_COMMANDS = ("memory", "tools", "learn", "continuity", "evolve")
 
 
 class Tree(LazyGroup):
