@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from hotset.errors import BadInput
 from hotset.learn.events import DEFAULT_ARM, KnobsSetting, TrialSetting
 from hotset.learn.state import ChangeRow, LearnState, fold
 from hotset.learn.trials import FLOOR
-from hotset.runtime.learned_state import learn_event, read_state, take_decisions
+from hotset.runtime.learned_state import learn_event, read_state
 from hotset.runtime.learning_view import (
     ArmView,
     KnobReason,
@@ -31,6 +32,7 @@ from hotset.runtime.learning_view import (
 )
 from hotset.runtime.reader import find_session_id, open_existing, open_or_empty
 from hotset.runtime.strategy_log import strategy_log
+from hotset.surfaces.cli.child import follow_stdin, while_stdin
 from hotset.surfaces.cli.options import (
     ProjectOptions,
     as_json,
@@ -445,26 +447,40 @@ def _price_sentence(price: OrderPrice) -> str:
     )
 
 
-@click.command("now", epilog=examples("hotset learn now", "hotset learn now --all"))
+@click.command("now", epilog=examples("hotset learn now", "hotset learn now --minutes 5"))
 @project_options
+@click.option(
+    "--minutes", type=click.FloatRange(min=0.01), default=10.0, show_default=True, help="At most."
+)
 @click.option("--all", "everything", is_flag=True, help="Sessions that ended just now, too.")
+@while_stdin
 @as_json
-def learn_now(chosen: ProjectOptions, everything: bool, as_json: bool) -> None:
+def learn_now(
+    chosen: ProjectOptions, minutes: float, *, everything: bool, while_stdin: bool, as_json: bool
+) -> None:
     """Learn from the sessions that ended: propose changes, replay them on later sessions, decide.
 
     The proxy does this by itself while nobody works.
     """
-    from hotset.runtime.observe import QUIET_SECONDS, observe_ended  # noqa: PLC0415 - half a second
+    from hotset.surfaces.cli.teach import learn_from_sessions  # noqa: PLC0415 - with replay, a second
 
-    config, now = chosen.config(), time.time()
+    config, stop = chosen.config(), threading.Event()
+    if while_stdin:
+        follow_stdin(stop.set)
     with open_existing(config) as store:
-        quiet = 0.0 if everything else QUIET_SECONDS
-        seen = observe_ended(store, config, now, quiet=quiet)
-        take_decisions(store, now)
-        state = read_state(store)
-    found = learning_status(state, config, now)
+        seen, lessons = learn_from_sessions(
+            store,
+            config,
+            60 * minutes,
+            everything=everything,
+            quiet=chosen.quiet,
+            stopped=stop.is_set,
+        )
+        found = learning_status(read_state(store), config, time.time())
     if as_json:
         emit_json(found)
         return
-    chosen.say(f"{count(seen, 'session')} observed")
+    for lesson in lessons:
+        emit(lesson.sentence)
+    chosen.say(f"{count(seen, 'session')} observed, {count(len(lessons), 'change')} proposed")
     emit(_summary(found, chosen))
