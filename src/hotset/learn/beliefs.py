@@ -142,16 +142,19 @@ def learn_reward(
     curve = fit(block.all.sums, len(block.knobs), block.noise)
     expected, doubt = curve.predict(terms(offsets))
     residual = (reward - expected) / math.hypot(block.noise, doubt)
+    clipped = max(-_CLIPPED, min(_CLIPPED, residual))
+    # with what is rejected: many outliers are a wide noise, and then no outliers any more
+    seen = replace(seen, noise=_noise(block, clipped))
     if block.all.sums.count >= _COLD:
-        clipped = max(-_CLIPPED, min(_CLIPPED, residual))
-        below = max(0.0, block.below - clipped - _SLACK)
+        is_outlier = abs(residual) > _OUTLIER
+        off = math.copysign(1.0, residual) if is_outlier else residual  # many of them are no chance
+        below = max(0.0, block.below - off - _SLACK)
         seen = replace(seen, below=round(below, _DIGITS))
         if below > _ALARM:
             keep = _REMEMBERED
             seen = replace(seen, below=0.0, alarms=block.alarms + 1, left=_AGAIN, contexts={})
-        elif abs(residual) > _OUTLIER:
+        elif is_outlier:
             return replace(seen, rejected=block.rejected + 1)
-    seen = replace(seen, noise=_noise(block, max(-_CLIPPED, min(_CLIPPED, residual))))
     own = str(context)
     belief = seen.contexts.get(own, Belief())
     learned = replace(
