@@ -196,8 +196,8 @@ def test_verify_checks_that_the_fold_gives_the_snapshot_and_names_a_damaged_even
 
     with closing(SqliteStore.open(worked.data)) as store:
         space = Space("learned", keeps=2)
-        wrong = store.notes(space)["state"].value.replace(b'"number":', b'"number": ')
-        store.keep(NoteWritten(space, "state", wrong, NOW)).result()
+        wrong = store.notes(space)["state-1"].value.replace(b'"number":', b'"number": ')
+        store.keep(NoteWritten(space, "state-1", wrong, NOW)).result()
     whats = [each["what"] for each in worked.run("verify", "--json").json()["damages"]]
     assert "learned state" in whats
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import random
 
 from hotset.learn.contexts import (
+    DIMENSIONS,
     MOST_CONTEXTS,
     UserProfile,
     add_habits,
     add_prompt,
     nearest,
-    small_vector,
 )
 from hotset.learn.events import SessionFigures
+
+
+def small_vector(values):
+    """A vector in few dimensions, of length 1."""
+    sums = [sum(values[at::DIMENSIONS]) for at in range(DIMENSIONS)]
+    length = sum(each * each for each in sums) ** 0.5
+    return tuple(each / length for each in sums)
 
 
 def near(centre: list[float], chance: random.Random) -> tuple[float, ...]:

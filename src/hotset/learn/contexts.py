@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hotset.learn.chance import uniform
 from hotset.learn.events import SessionFigures
+from hotset.text.terms import topic_words
 
 MOST_CONTEXTS = 10
 DIMENSIONS = 32
@@ -31,12 +32,14 @@ class PromptCluster(Struct, frozen=True, array_like=True):
     count: int = 1
 
 
-def small_vector(values: Sequence[float]) -> tuple[float, ...]:
-    """A vector of any length in few dimensions, of length 1: angles stay about the same."""
-    sums = [0.0] * DIMENSIONS
-    for at, value in enumerate(values):
-        sums[at % DIMENSIONS] += value if uniform(f"sign:{at}") < 0.5 else -value
-    return _of_length_one(sums)
+def prompt_vector(text: str) -> tuple[float, ...]:
+    """A small vector of a prompt's words, by hashes: near ones have many words in common."""
+    vector = [0.0] * DIMENSIONS
+    for word in set(topic_words(text)):
+        vector[int(uniform(f"place:{word}") * DIMENSIONS)] += (
+            1.0 if uniform(f"sign:{word}") < 0.5 else -1.0
+        )
+    return _of_length_one(vector) if any(vector) else ()
 
 
 def nearest(clusters: Sequence[PromptCluster], vector: Sequence[float]) -> int:

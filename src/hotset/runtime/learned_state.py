@@ -16,8 +16,9 @@ from hotset.nouns.turn import Event
 from hotset.store.port import Damage, Store
 
 _SNAPSHOT = Space("learned", keeps=2)
-"""The state as of an event, under one key."""
-_KEY = "state"
+"""The state as of an event, under one key. Its number is that of the rules by which events are
+folded: with other rules every event is folded again."""
+_KEY = "state-1"
 _WHAT = "learned state"
 _TAUGHT = Space("taught", Scope.MACHINE, keeps=1)
 """How many sessions had been observed when teachers last looked at them."""

@@ -14,8 +14,9 @@ import msgspec
 from hotset.config import Config, parse_knobs
 from hotset.errors import BadConfig
 from hotset.files.lru import Lru
+from hotset.learn.contexts import prompt_vector
 from hotset.learn.events import OFF_ARM
-from hotset.learn.state import EMPTY, LearnState, assign, changes_in_force
+from hotset.learn.state import EMPTY, LearnState, assign, changes_in_force, context_of
 from hotset.nouns.call import Headers, header
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
 from hotset.runtime.learned_state import read_state
@@ -147,7 +148,9 @@ class Learning:
 
     def _assign(self, keys: SessionKeys, now: float) -> SessionArm:
         """A new session's arm: at random, by a hash of its key."""
-        given = assign(self.state, keys.first, int(now // DAY), pinned=self._pinned)
+        context = context_of(self.state, prompt_vector(keys.prompt))
+        day = int(now // DAY)
+        given = assign(self.state, keys.first, day, context=context, pinned=self._pinned)
         if given.arm == OFF_ARM:
             return SessionArm(OFF_ARM, since=now)
         values = dict(given.knobs)
@@ -155,7 +158,8 @@ class Learning:
             own = profile_changes(self._config, given.arm)
             values |= {name: value for name, value in own.items() if not self._is_pinned(name)}
         changes = arm_changes(self._valid(values))
-        return SessionArm(given.arm, given.changes, changes, since=now)
+        explored = tuple(sorted(given.explored.items()))
+        return SessionArm(given.arm, given.changes, changes, explored, since=now)
 
     def _chosen(self, headers: Headers) -> SessionArm | None:
         """The arm that the client asks for, if any."""

@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from hashlib import sha256
 
 from hotset.config import Config
 from hotset.errors import Conflict, HotsetError, NotFound, PageDamaged
+from hotset.learn.contexts import prompt_vector
 from hotset.learn.events import OBSERVED, SessionFigures
 from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import NoteWritten
@@ -25,7 +25,6 @@ from hotset.runtime.learned_state import learn_event, take_decisions
 from hotset.runtime.session_arm import SessionArm, arm_of_session
 from hotset.sources.memory import GoalWork, judge_session, read_session
 from hotset.store.port import Store, Where
-from hotset.text.terms import topic_words
 from hotset.window.price import price_of, units
 from hotset.window.retrieval_tools import SEARCH
 from hotset.window.work.calls import Act, ActKind
@@ -45,7 +44,6 @@ _OBSERVED = Space("observed")
 """Sessions that were observed, by id: each is observed once."""
 _MOST_LOOKED_AT = 200  # of the latest sessions, beside the calls
 _MOST_READ = 4000  # bytes of a reply
-_VECTOR = 16  # numbers
 _SUCCESS = {Ending.SUCCESS: 1.0, Ending.PARTIAL: 0.5, Ending.FAILURE: 0.0}
 _MOST_FORMS = 40  # tools and kinds of one session
 _SHORTER = frozenset({Form.EXCERPT, Form.OVERLAP, Form.CHANGE, Form.STUB, Form.GONE})
@@ -84,7 +82,8 @@ def observe_session(
         session=session,
         arm=arm.name if arm.is_random else CHOSEN,
         changes=arm.changes,
-        vector=_vector(works),
+        vector=prompt_vector(_first_prompt(works)),
+        explored=dict(arm.explored),
         success=_success(works),
         reward=max(-1.0, min(1.0, (whole - cost) / whole)) if whole else None,
         cost=round(cost, 2),
@@ -247,13 +246,5 @@ def tend_learning(store: Store, config: Config, now: float) -> None:
         take_decisions(store, now)
 
 
-def _vector(works: Sequence[GoalWork]) -> tuple[float, ...]:
-    """A small vector of the words of a session's first prompt, by hashes: near ones have many words
-    in common."""
-    first = next((work.prompts[0].text for work in works if work.prompts[0].person), "")
-    vector = [0.0] * _VECTOR
-    for word in set(topic_words(first)):
-        digest = sha256(word.encode()).digest()
-        vector[digest[0] % _VECTOR] += 1.0 if digest[1] & 1 else -1.0
-    length = sum(each * each for each in vector) ** 0.5
-    return tuple(round(each / length, 4) for each in vector) if length else ()
+def _first_prompt(works: Sequence[GoalWork]) -> str:
+    return next((work.prompts[0].text for work in works if work.prompts[0].person), "")

@@ -15,10 +15,12 @@ from hotset.nouns.knobs import DEFAULT_PROFILE
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Request
 from hotset.nouns.note import Note, Space
-from hotset.nouns.page import ROOT, Chain, Role, SessionId
+from hotset.nouns.page import ROOT, Chain, Kind, Role, SessionId
 from hotset.nouns.turn import TurnId
 from hotset.store.port import Store
+from hotset.window.work.prompts import prompt_words
 
+_MOST_BYTES = 4000  # of a first prompt
 _ARMS = Space("arms")
 """Keyed by the client's name of the session; without one, by its first message and, from the second
 request on, by its first reply."""
@@ -33,6 +35,8 @@ class SessionArm(msgspec.Struct, frozen=True, omit_defaults=True):
     """Ids of the learned changes in force."""
     knobs: str = "{}"
     """What it changes, by the names of knobs, as JSON."""
+    explored: tuple[tuple[str, float], ...] = ()
+    """Knobs whose positions in their ranges this session tries."""
     is_random: bool = True
     """It was assigned by chance; otherwise the client or a setting chose it."""
     since: float = 0.0
@@ -64,6 +68,8 @@ class SessionKeys:
     """The model has not replied yet."""
     is_named: bool = False
     """By the client."""
+    prompt: str = ""
+    """The user's first words, while it opens."""
 
     @property
     def latest(self) -> str:
@@ -78,7 +84,15 @@ class SessionKeys:
 def session_keys(request: Request, name: str) -> SessionKeys:
     """The keys of a request's session; `name` is the client's own."""
     opens = not any(each.role is Role.ASSISTANT for each in request.messages)
-    return replace(keys_of_line(name, link(ROOT, request.messages)), opens=opens)
+    prompt = _prompt_of(request) if opens else ""
+    return replace(keys_of_line(name, link(ROOT, request.messages)), opens=opens, prompt=prompt)
+
+
+def _prompt_of(request: Request) -> str:
+    """The words with which a session opens."""
+    parts = (part for each in request.messages if each.role is Role.USER for part in each.parts)
+    texts = (part.content[:_MOST_BYTES] for part in parts if part.kind is Kind.PROMPT)
+    return prompt_words(next(texts, b"").decode("utf-8", "replace")).text
 
 
 def keys_of_line(name: str, links: Iterable[Link]) -> SessionKeys:

@@ -44,6 +44,7 @@ from hotset.surfaces.cli.terminal import count, emit, emit_json, money, plain_li
 
 _LIVE = ("adopted", "trial")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_EXPLORE = "explore"
 _CERTAIN = 5  # comparisons below which an interval says nothing
 
 
@@ -298,13 +299,14 @@ def trial(chosen: ProjectOptions, shares: tuple[str, ...], as_json: bool) -> Non
     """Give a share of new sessions to a profile, at random and for good; `off` lets them through
     untouched, as a control.
 
-    Each arm gets at least 10 %, and so does the default. 0 % ends a trial. Without arguments: what
-    is on trial.
+    Each arm gets at least 10 %, and so does the default. 0 % ends a trial. `explore` is the share
+    of sessions that try other values of a few knobs. Without arguments: what is on trial.
     """
     config = chosen.config()
 
     def make(state: LearnState) -> TrialSetting:
-        return TrialSetting(dict(_share(each, config, state) for each in shares))
+        given = dict(_share(each, config, state) for each in shares)
+        return TrialSetting(given, explore=given.pop(_EXPLORE, None))
 
     if shares:
         state = _order(chosen, "TrialChanged", make)
@@ -326,7 +328,7 @@ def _share(typed: str, config: Config, state: LearnState) -> tuple[str, float]:
     if not equals or given is None:
         raise BadInput(f"{typed!r} must look like off=10%")
     share = float(given[1]) / 100
-    if name not in known_arms(config, state):
+    if name not in (*known_arms(config, state), _EXPLORE):
         raise BadInput(f"no profile {name!r}; see: hotset learn profiles")
     if share and not FLOOR <= share <= 1 - FLOOR:
         raise BadInput(f"{typed}: a share is between {FLOOR:.0%} and {1 - FLOOR:.0%}, or 0%")
