@@ -27,7 +27,7 @@ _ALONE = 0.3  # of children that have one parent only
 _PROMOTED = 1 / 3  # of the points of a rung that go on to the next
 _DOUBT, _DOUBT_OF_EACH = 1.0, 0.3
 """Standard errors that a gain has to exceed, and how many more for each changed knob: the more are
-chosen, the more of the gain is chance."""
+chosen, the more of the gain is chance. Chosen on the later halves of four sets (docs/evolve.md)."""
 
 _PULL = 0.0002
 """Worth that each changed knob has to bring: what moves nothing is left alone."""
