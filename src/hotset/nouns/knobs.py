@@ -548,7 +548,9 @@ def _place(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
     if isinstance(getattr(_PLAIN_KNOBS, first, None), Struct) and first != "limit":
         table = raw[first]
         knob, _, key = rest.partition(".")
-    if knob not in table or (key and (knob == "limit" or not isinstance(table[knob], dict))):
+    inside = table.get(knob)
+    is_entry = isinstance(inside, dict) and (knob != "limit" or key in inside)
+    if knob not in table or (key and not is_entry):
         raise ValidationError(f"there is no knob {name}")
     return (table[knob], key) if key else (table, knob)
 

@@ -266,7 +266,7 @@ PROMISES = (
         RowState.PARTLY,
         "the bounds hold; the teachers are to come",
     ),
-    Promise("M12", "Whole memory designs are bred and judged on real tasks"),
+    Promise("M12", "Whole memory designs are bred and judged on real tasks", RowState.WORKING),
     Promise(
         "X1",
         "Tools, conversation, memory and code: one store, one search, one policy",
