@@ -189,7 +189,7 @@ def _happenings() -> dict[int, list[WorkStep]]:
     }
 
 
-def story(fillers: int = 48) -> Iterator[WorkStep]:
+def story(fillers: int = 54) -> Iterator[WorkStep]:
     """The work in order; the last step ends it."""
     happenings = _happenings()
     for number in range(fillers):
