@@ -33,7 +33,7 @@ from hotset.testing import Say, ScriptedUpstream
 SESSIONS = int(os.environ.get("PRESSURE_SESSIONS", "200"))
 BYTES = 1_600_000
 AT_ONCE = int(os.environ.get("PRESSURE_AT_ONCE", "2"))
-MORE = 60 << 20
+MORE = int(os.environ.get("PRESSURE_MORE_MB", "60")) << 20
 RESULT = 40_000  # characters of a tool's result
 QUIET_SECONDS, BACK_SECONDS = 6.0, 60.0
 GROUPS = Path("/sys/fs/cgroup")
