@@ -33,10 +33,14 @@ from hotset.testing import Say, ScriptedUpstream
 SESSIONS = int(os.environ.get("PRESSURE_SESSIONS", "200"))
 BYTES = 1_600_000
 AT_ONCE = int(os.environ.get("PRESSURE_AT_ONCE", "2"))
-MORE = 60 << 20
+MORE = int(os.environ.get("PRESSURE_MORE_MB", "60")) << 20
 RESULT = 40_000  # characters of a tool's result
 QUIET_SECONDS, BACK_SECONDS = 6.0, 60.0
 GROUPS = Path("/sys/fs/cgroup")
+WORDS = [
+    f"{a}{b}" for a in ("read", "write", "open", "close") for b in ("er", "ing", "able", "_file")
+]
+WORDS += ["the", "of", "to", "in", "is", "that", "value", "name", "file", "line", "return", "if"]
 LEVELS = ("normal", "elevated", "high", "critical")
 
 
@@ -222,10 +226,10 @@ def session(root: str, number: int) -> list[int]:
 
 
 def text(chance: random.Random) -> str:
+    """Lines of ordinary words, which no other result has in this order."""
     lines, size = [], 0
     while size < RESULT:
-        name = f"value_{chance.getrandbits(32):x}"
-        line = f"    {name} = compute({chance.getrandbits(24)}, other={chance.getrandbits(16)})"
+        line = " ".join(chance.choices(WORDS, k=12))
         lines.append(line)
         size += len(line) + 1
     return "\n".join(lines)

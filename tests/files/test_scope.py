@@ -220,5 +220,8 @@ def test_a_thousand_starts_stops_cancels_and_failures_leave_nothing():
     left, tasks = asyncio.run(every_round())
     assert [each for each in left if each] == []
     assert tasks == set()
-    wait_until(lambda: standing() == before)
-    assert count_of(PROCESS) == counted
+    # What other tests of this process left may end meanwhile.
+    wait_until(lambda: all(now <= then for now, then in zip(standing(), before, strict=True)))
+    now = count_of(PROCESS)
+    assert (now.threads <= counted.threads, now.files <= counted.files) == (True, True)
+    assert now.tasks <= counted.tasks
