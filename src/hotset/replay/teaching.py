@@ -50,7 +50,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class TeachingMaterial:
     """What teachers learn from."""
 
     sessions: tuple[TeachingSession, ...]
@@ -127,7 +127,7 @@ class Choice:
 
 
 def choose(
-    material: Material, knobs: Knobs, moves: Sequence[Values], *, beside: float = 0.0
+    material: TeachingMaterial, knobs: Knobs, moves: Sequence[Values], *, beside: float = 0.0
 ) -> Choice | None:
     """The best of these moves, then those that add to it; None if nothing is gained for sure.
     `beside`: what a fault costs beside its tokens."""
