@@ -11,7 +11,15 @@ from hotset.errors import HotsetError
 from hotset.learn.gate import SessionPair
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import PageId
-from hotset.replay.teaching import FEWEST, Choice, Gain, Proposal, TeachingMaterial, Values, choose
+from hotset.replay.teaching import (
+    FEWEST,
+    ChosenMoves,
+    Gain,
+    Proposal,
+    TeachingMaterial,
+    Values,
+    choose,
+)
 from hotset.replay.trials import FormCounts, TeachingSession
 from hotset.store.port import Store
 
@@ -70,7 +78,7 @@ class LimitsTeacher(ByReplay):
 
     def _proposal(
         self,
-        best: Choice,
+        best: ChosenMoves,
         limits: Mapping[str, Limit],
         forms: Mapping[str, FormCounts],
         *,
@@ -92,7 +100,7 @@ class LimitsTeacher(ByReplay):
         )
 
 
-def _is_dearer(material: TeachingMaterial, knobs: Knobs, best: Choice) -> bool:
+def _is_dearer(material: TeachingMaterial, knobs: Knobs, best: ChosenMoves) -> bool:
     """True if it surely costs more in tokens alone."""
     after = knobs.with_changes(best.knobs)
     gain = Gain.of(material.trials.pairs(material.older, knobs, after))
@@ -129,7 +137,7 @@ def name_results(key: str) -> str:
     return f".{name} files" if table == "files" else f"{name} results"
 
 
-def _earlier(best: Choice) -> dict[str, float]:
+def _earlier(best: ChosenMoves) -> dict[str, float]:
     return {"earlier_sessions": best.sessions, "earlier_gain": round(best.gain.mean, 5)}
 
 
