@@ -34,7 +34,7 @@ from hotset.replay.formats import read
 from hotset.replay.report import Ruling
 from hotset.replay.teach import TEACHERS, teach
 from hotset.replay.teach_window import window_moves
-from hotset.replay.teaching import Material, Values
+from hotset.replay.teaching import TeachingMaterial, Values
 from hotset.replay.trials import TeachingSession, Trials, teaching_sessions
 
 HERE = Path(__file__).parent
@@ -87,7 +87,7 @@ def _measured(name: str) -> dict[str, dict[str, float]]:
 def _history(name: str) -> dict[str, dict[str, float]]:
     ruling = _ruling(WINDOWS[name])
     sessions = teaching_sessions(read([_file(name)]), ruling)
-    material = Material(sessions, Trials(ruling), share=0.5)
+    material = TeachingMaterial(sessions, Trials(ruling), share=0.5)
     knobs = Knobs()
     proposed, adopted = knobs, knobs
     for lesson in teach(material, knobs):
@@ -120,7 +120,7 @@ def _figures(pairs: Sequence[SessionPair]) -> dict[str, float]:
     }
 
 
-def _oracle(material: Material, knobs: Knobs) -> float:
+def _oracle(material: TeachingMaterial, knobs: Knobs) -> float:
     best = {session.id: 0.0 for session in material.newer}
     for values in (*window_moves(knobs), *_limit_moves(knobs)):
         for pair in material.trials.pairs(material.newer, knobs, knobs.with_changes(values)):
@@ -180,7 +180,7 @@ def _is_mended(
         lesson.verdict.passed
         and lesson.change.knobs.get(name, {}).get("over", 0) >= 2 * small.over
         and tool in lesson.sentence
-        for lesson in teach(Material(ordered, trials), knobs, teachers=only)
+        for lesson in teach(TeachingMaterial(ordered, trials), knobs, teachers=only)
     )
 
 
@@ -193,7 +193,7 @@ def _mends_telling(seed: int) -> bool:
         for number in range(SESSIONS):
             for deposit in made_up_tellings(number, wrong, ids, rng):
                 store.keep(deposit).result()
-        material = Material((), Trials(_ruling(128_000)), store)
+        material = TeachingMaterial((), Trials(_ruling(128_000)), store)
         lessons = [
             lesson
             for lesson in teach(material, Knobs(), teachers={"telling": TEACHERS["telling"]})

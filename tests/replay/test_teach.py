@@ -19,7 +19,7 @@ from hotset.replay.learning import KnownSessions, keep_learned, plan_learning
 from hotset.replay.report import Ruling
 from hotset.replay.teach import TEACHERS, teach
 from hotset.replay.teach_memory import Telling, ToldSession, told_sessions
-from hotset.replay.teaching import Gain, Material, choose
+from hotset.replay.teaching import Gain, TeachingMaterial, choose
 from hotset.replay.trials import Trials, split_sessions, teaching_sessions
 from hotset.sources.memory import ProjectMemories
 from hotset.testing.ram_store import RamStore
@@ -51,7 +51,7 @@ def test_a_limit_four_times_too_small_is_found_mended_and_explained(sessions, tr
 
     (lesson,) = [
         each
-        for each in teach(Material(sessions, trials), knobs, teachers=LIMITS)
+        for each in teach(TeachingMaterial(sessions, trials), knobs, teachers=LIMITS)
         if each.change.is_safe
     ]
 
@@ -64,7 +64,7 @@ def test_a_limit_four_times_too_small_is_found_mended_and_explained(sessions, tr
 
 
 def test_nothing_is_shown_longer_where_limits_are_right(sessions, trials):
-    lessons = list(teach(Material(sessions, trials), Knobs(), teachers=LIMITS))
+    lessons = list(teach(TeachingMaterial(sessions, trials), Knobs(), teachers=LIMITS))
 
     assert not [lesson for lesson in lessons if lesson.change.is_safe and lesson.verdict.passed]
 
@@ -72,7 +72,10 @@ def test_nothing_is_shown_longer_where_limits_are_right(sessions, trials):
 def test_a_knob_that_a_person_set_is_left_alone(sessions, trials):
     knobs = Knobs().with_changes({"tools.report": SMALL})
     lessons = teach(
-        Material(sessions, trials), knobs, teachers=LIMITS, pinned=frozenset({"tools.report"})
+        TeachingMaterial(sessions, trials),
+        knobs,
+        teachers=LIMITS,
+        pinned=frozenset({"tools.report"}),
     )
 
     assert not [each for each in lessons if "tools.report" in each.change.knobs]
@@ -82,7 +85,7 @@ def test_teaching_ends_when_its_time_is_up_and_goes_on_with_what_was_replayed(se
     ticks = count()
     trials = Trials(RULING, until=5, clock=lambda: float(next(ticks)))
 
-    assert list(teach(Material(sessions, trials), Knobs())) == []
+    assert list(teach(TeachingMaterial(sessions, trials), Knobs())) == []
     assert trials.replays == 5
 
 
@@ -125,10 +128,10 @@ def test_earlier_sessions_choose_and_later_ones_decide(sessions):
 
 
 def test_nothing_is_chosen_from_few_sessions_or_without_a_gain(sessions, trials):
-    few = Material(sessions[:9], trials)
+    few = TeachingMaterial(sessions[:9], trials)
 
     assert choose(few, Knobs(), [{"keep": 2}]) is None
-    assert choose(Material(sessions, trials), Knobs(), [{"cache.marks": False}]) is None
+    assert choose(TeachingMaterial(sessions, trials), Knobs(), [{"cache.marks": False}]) is None
 
 
 def test_a_gain_with_many_more_faults_does_not_count():
@@ -143,7 +146,7 @@ def test_a_gain_with_many_more_faults_does_not_count():
 def told(tmp_path):
     """Writes the log of 30 sessions in which a kind of memory, or none, is told wrongly."""
 
-    def write(wrong: MemoryKind | None) -> Material:
+    def write(wrong: MemoryKind | None) -> TeachingMaterial:
         store, rng = RamStore(), random.Random(4)
         config = load(project=str(tmp_path), data=str(tmp_path), environ={})
         memories = ProjectMemories(config, lambda: store, lambda: None)
@@ -154,7 +157,7 @@ def told(tmp_path):
         for number in range(30):
             for deposit in made_up_tellings(number, wrong, ids, rng):
                 store.keep(deposit).result()
-        return Material((), Trials(RULING), store)
+        return TeachingMaterial((), Trials(RULING), store)
 
     return write
 

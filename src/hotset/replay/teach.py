@@ -13,8 +13,8 @@ from hotset.learn.gate import ALPHA, SessionPair, gate
 from hotset.nouns.knobs import Knobs
 from hotset.replay.teach_memory import RecallTeacher, TellingTeacher
 from hotset.replay.teach_window import LimitsTeacher, WindowTeacher
-from hotset.replay.teaching import Material, Proposal
-from hotset.replay.trials import OutOfTime
+from hotset.replay.teaching import Proposal, TeachingMaterial
+from hotset.replay.trials import TeachingTimeUp
 
 SAFE_ALPHA = 0.05
 """The chance that a change passes which only shows more and gains nothing."""
@@ -23,15 +23,15 @@ SAFE_ALPHA = 0.05
 class Teacher(Protocol):
     """Proposes from earlier sessions, and compares on later ones."""
 
-    def propose(self, material: Material, knobs: Knobs) -> Iterable[Proposal]: ...
+    def propose(self, material: TeachingMaterial, knobs: Knobs) -> Iterable[Proposal]: ...
 
     def compare(
-        self, material: Material, before: Knobs, after: Knobs, proposal: Proposal
+        self, material: TeachingMaterial, before: Knobs, after: Knobs, proposal: Proposal
     ) -> Sequence[SessionPair]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TaughtChange:
     """A proposed change, and what later sessions say of it."""
 
     change: Change
@@ -49,12 +49,12 @@ class Lesson:
 
 
 def teach(
-    material: Material,
+    material: TeachingMaterial,
     knobs: Knobs,
     *,
     teachers: Mapping[str, Teacher] | None = None,
     pinned: Container[str] = (),
-) -> Iterator[Lesson]:
+) -> Iterator[TaughtChange]:
     """The lessons of every teacher in turn; one that passes holds for those after it. `pinned` are
     knobs that a person set. Ends early when the time of `material.trials` is up."""
     for name, teacher in (TEACHERS if teachers is None else teachers).items():
@@ -68,11 +68,13 @@ def teach(
                 if lesson.verdict.passed:
                     knobs = after
                 yield lesson
-        except OutOfTime:
+        except TeachingTimeUp:
             return
 
 
-def _lesson(name: str, proposal: Proposal, knobs: Knobs, pairs: Sequence[SessionPair]) -> Lesson:
+def _lesson(
+    name: str, proposal: Proposal, knobs: Knobs, pairs: Sequence[SessionPair]
+) -> TaughtChange:
     id = change_id(proposal.knobs, name)
     change = Change(
         id=id,
@@ -89,7 +91,7 @@ def _lesson(name: str, proposal: Proposal, knobs: Knobs, pairs: Sequence[Session
         if (pair.before, pair.faults_before) != (pair.after, pair.faults_after)
     ]
     alpha = SAFE_ALPHA if proposal.is_safe else ALPHA
-    return Lesson(change, gate(touched, id, alpha=alpha, most_gain=proposal.scale))
+    return TaughtChange(change, gate(touched, id, alpha=alpha, most_gain=proposal.scale))
 
 
 def _bounds(found: GateVerdict) -> tuple[float, float, float]:

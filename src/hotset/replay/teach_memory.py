@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hotset.learn.gate import SessionPair
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.memory import Layer, MemoryId, MemoryKind, Used
-from hotset.replay.teaching import FEWEST, Gain, Material, Proposal
+from hotset.replay.teaching import FEWEST, Gain, Proposal, TeachingMaterial
 from hotset.sources.memory.economics import LOADED
 from hotset.sources.memory.memory_writer import known_memory
 from hotset.sources.memory.recall_signals import (
@@ -99,7 +99,7 @@ class TellingTeacher:
     """How likely a memory of a kind must be to be told unasked: a kind that is told and hardly ever
     used needs more."""
 
-    def propose(self, material: Material, knobs: Knobs) -> Iterator[Proposal]:
+    def propose(self, material: TeachingMaterial, knobs: Knobs) -> Iterator[Proposal]:
         older = material.earlier(_told(material))
         if len(older) < FEWEST:
             return
@@ -131,13 +131,13 @@ class TellingTeacher:
         )
 
     def compare(
-        self, material: Material, before: Knobs, after: Knobs, proposal: Proposal
+        self, material: TeachingMaterial, before: Knobs, after: Knobs, proposal: Proposal
     ) -> Sequence[SessionPair]:
         del proposal
         return _pairs(material.later(_told(material)), before, after)
 
 
-def _told(material: Material) -> Sequence[ToldSession]:
+def _told(material: TeachingMaterial) -> Sequence[ToldSession]:
     return told_sessions(material.store) if material.store is not None else ()
 
 
@@ -152,7 +152,7 @@ class RecallTeacher:
     """How much each signal counts in the order of a recall: what was read should have been
     first."""
 
-    def propose(self, material: Material, knobs: Knobs) -> Iterator[Proposal]:
+    def propose(self, material: TeachingMaterial, knobs: Knobs) -> Iterator[Proposal]:
         older = material.earlier(_recalls(material))
         before = _weights(knobs)
         learned = learn_weights(older, before)
@@ -177,13 +177,13 @@ class RecallTeacher:
         )
 
     def compare(
-        self, material: Material, before: Knobs, after: Knobs, proposal: Proposal
+        self, material: TeachingMaterial, before: Knobs, after: Knobs, proposal: Proposal
     ) -> Sequence[SessionPair]:
         del proposal
         return _ranked(material.later(_recalls(material)), before, after)
 
 
-def _recalls(material: Material) -> list[RecallLog]:
+def _recalls(material: TeachingMaterial) -> list[RecallLog]:
     if material.store is None:
         return []
     return sorted(recall_log(material.store.events()), key=lambda each: each.time)

@@ -11,7 +11,15 @@ from hotset.errors import HotsetError
 from hotset.learn.gate import SessionPair
 from hotset.nouns.knobs import Knobs, Limit
 from hotset.nouns.page import PageId
-from hotset.replay.teaching import FEWEST, Choice, Gain, Material, Proposal, Values, choose
+from hotset.replay.teaching import (
+    FEWEST,
+    ChosenMoves,
+    Gain,
+    Proposal,
+    TeachingMaterial,
+    Values,
+    choose,
+)
 from hotset.replay.trials import FormCounts, TeachingSession
 from hotset.store.port import Store
 
@@ -25,7 +33,7 @@ class ByReplay:
     """A teacher whose changes show in what recorded sessions would have cost."""
 
     def compare(
-        self, material: Material, before: Knobs, after: Knobs, proposal: Proposal
+        self, material: TeachingMaterial, before: Knobs, after: Knobs, proposal: Proposal
     ) -> Sequence[SessionPair]:
         beside = _BESIDE if proposal.is_safe else 0.0
         return material.trials.pairs(material.newer, before, after, beside=beside)
@@ -44,7 +52,7 @@ class LimitsTeacher(ByReplay):
     """How much is shown of results, by tool and by a file's ending: what is asked back often is
     shown longer, what is not, shorter."""
 
-    def propose(self, material: Material, knobs: Knobs) -> Iterator[Proposal]:
+    def propose(self, material: TeachingMaterial, knobs: Knobs) -> Iterator[Proposal]:
         older = material.older
         if len(older) < FEWEST:
             return
@@ -70,7 +78,7 @@ class LimitsTeacher(ByReplay):
 
     def _proposal(
         self,
-        best: Choice,
+        best: ChosenMoves,
         limits: Mapping[str, Limit],
         forms: Mapping[str, FormCounts],
         *,
@@ -92,7 +100,7 @@ class LimitsTeacher(ByReplay):
         )
 
 
-def _is_dearer(material: Material, knobs: Knobs, best: Choice) -> bool:
+def _is_dearer(material: TeachingMaterial, knobs: Knobs, best: ChosenMoves) -> bool:
     """True if it surely costs more in tokens alone."""
     after = knobs.with_changes(best.knobs)
     gain = Gain.of(material.trials.pairs(material.older, knobs, after))
@@ -129,7 +137,7 @@ def name_results(key: str) -> str:
     return f".{name} files" if table == "files" else f"{name} results"
 
 
-def _earlier(best: Choice) -> dict[str, float]:
+def _earlier(best: ChosenMoves) -> dict[str, float]:
     return {"earlier_sessions": best.sessions, "earlier_gain": round(best.gain.mean, 5)}
 
 
@@ -169,7 +177,7 @@ _OTHERS: Sequence[Values] = ({"low": 0.1}, {"early": False}, {"early": True})
 class WindowTeacher(ByReplay):
     """When steps leave, and what stays of them."""
 
-    def propose(self, material: Material, knobs: Knobs) -> Iterator[Proposal]:
+    def propose(self, material: TeachingMaterial, knobs: Knobs) -> Iterator[Proposal]:
         best = choose(material, knobs, list(window_moves(knobs)))
         if best is None:
             return

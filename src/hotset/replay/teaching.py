@@ -50,7 +50,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class TeachingMaterial:
     """What teachers learn from."""
 
     sessions: tuple[TeachingSession, ...]
@@ -118,7 +118,7 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenMoves:
     """Moves that do best together on earlier sessions."""
 
     knobs: Values
@@ -127,8 +127,8 @@ class Choice:
 
 
 def choose(
-    material: Material, knobs: Knobs, moves: Sequence[Values], *, beside: float = 0.0
-) -> Choice | None:
+    material: TeachingMaterial, knobs: Knobs, moves: Sequence[Values], *, beside: float = 0.0
+) -> ChosenMoves | None:
     """The best of these moves, then those that add to it; None if nothing is gained for sure.
     `beside`: what a fault costs beside its tokens."""
     older, trials = material.older, material.trials
@@ -148,14 +148,14 @@ def choose(
         if rung < len(older):
             ranked = ranked[: max(_LEAST_SURVIVORS, math.ceil(_SURVIVORS * len(ranked)))]
         left = [values for score, _, values in ranked if rung < len(older) or score > 0]
-    best: Choice | None = None
+    best: ChosenMoves | None = None
     for values in left[:_TOGETHER]:
         if best is not None and values.keys() & best.knobs.keys():
             continue
         together = values if best is None else {**best.knobs, **values}
         found = gain(together, older)
         if found.score > (best.gain.score if best else 0.0) + _LEAST_GAIN:
-            best = Choice(together, found, len(older))
+            best = ChosenMoves(together, found, len(older))
     return best
 
 

@@ -33,7 +33,7 @@ _PREVIEWS = 50_000
 """Excerpts that are remembered: those of some hundred sessions with a dozen limits."""
 
 
-class OutOfTime(HotsetError):
+class TeachingTimeUp(HotsetError):
     """The time for teaching is up; what was found so far holds."""
 
 
@@ -159,7 +159,7 @@ class SessionTrial:
 
 @dataclass
 class Trials:
-    """Replays of sessions. Raises `OutOfTime` when its time is up."""
+    """Replays of sessions. Raises `TeachingTimeUp` when its time is up."""
 
     ruling: Ruling
     until: float = math.inf
@@ -175,7 +175,7 @@ class Trials:
         key = session.id, msgspec.json.encode(_reduced(session, knobs), order="deterministic")
         if (made := self._made.get(key)) is None:
             if self.clock() >= self.until:
-                raise OutOfTime("the time for teaching is up")
+                raise TeachingTimeUp("the time for teaching is up")
             made = self._made[key] = self._replay(session, knobs)
             self.replays += 1
             self.progress(self.replays)
