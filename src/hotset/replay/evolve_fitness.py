@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from hashlib import sha256
 from random import Random
 from statistics import median
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct, structs, to_builtins
 
+from hotset.files.lru import memo
 from hotset.nouns.knobs import Knobs
 from hotset.replay.conversation import NeededAction, RecordedConversation, TextUnits
 from hotset.replay.evolve_search import Gene, Point
@@ -26,7 +26,7 @@ UNNOTICED = 100.0
 """Milliseconds of latency that count as none: nobody notices them beside a model's own seconds."""
 
 _DIGITS = 6
-_remembered_preview = lru_cache(50_000)(preview)
+_remembered_preview = memo("excerpts of evolution", 50_000)(preview)
 """Excerpts are the same for all knobs that give them the same room."""
 
 

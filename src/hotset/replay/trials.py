@@ -11,11 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import msgspec
 
 from hotset.errors import HotsetError
+from hotset.files.lru import memo
 from hotset.learn.gate import SessionPair
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.page import Kind, Role
@@ -169,7 +169,9 @@ class Trials:
     """Called with the number of replays after each."""
     replays: int = 0
     _made: dict[tuple[str, bytes], SessionTrial] = field(default_factory=dict)
-    _preview: MakePreview = field(default_factory=lambda: lru_cache(_PREVIEWS)(preview))
+    _preview: MakePreview = field(
+        default_factory=lambda: memo("excerpts of replays", _PREVIEWS)(preview)
+    )
 
     def run(self, session: TeachingSession, knobs: Knobs) -> SessionTrial:
         key = session.id, msgspec.json.encode(_reduced(session, knobs), order="deterministic")

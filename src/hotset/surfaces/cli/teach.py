@@ -11,8 +11,8 @@ from hotset.config import Config
 from hotset.learn.state import LearnState, Stage
 from hotset.replay.formats.export import stored_sessions
 from hotset.replay.report import Ruling
-from hotset.replay.teach import Lesson, teach
-from hotset.replay.teaching import Material
+from hotset.replay.teach import TaughtChange, teach
+from hotset.replay.teaching import TeachingMaterial
 from hotset.replay.trials import Trials, teaching_sessions
 from hotset.runtime.learned_state import learn_event, note_teaching, read_state, take_decisions
 from hotset.runtime.learning import learned_knobs, pinned_knobs
@@ -32,19 +32,19 @@ def learn_from_sessions(
     everything: bool,
     quiet: bool,
     stopped: Callable[[], bool] = lambda: False,
-) -> tuple[int, tuple[Lesson, ...]]:
+) -> tuple[int, tuple[TaughtChange, ...]]:
     """The number of sessions that were observed, and the lessons. `everything`: also sessions that
     ended just now; `stopped`: ends it early."""
     now = time.time()
     seen = observe_ended(store, config, now, quiet=0.0 if everything else QUIET_SECONDS)
     take_decisions(store, now)
     until = time.monotonic() + seconds
-    lessons: list[Lesson] = []
+    lessons: list[TaughtChange] = []
     state = read_state(store)
     if state.is_on:
         with _progress(until, stopped, config, quiet=quiet) as trials:
             recorded = list(stored_sessions(store))[-_MOST_SESSIONS:]
-            material = Material(teaching_sessions(recorded, trials.ruling), trials, store)
+            material = TeachingMaterial(teaching_sessions(recorded, trials.ruling), trials, store)
             knobs = learned_knobs(config, state)
             for lesson in teach(material, knobs, pinned=pinned_knobs(config)):
                 lessons.append(lesson)
@@ -54,7 +54,7 @@ def learn_from_sessions(
     return seen, tuple(lessons)
 
 
-def _keep(store: Store, lesson: Lesson, state: LearnState) -> None:
+def _keep(store: Store, lesson: TaughtChange, state: LearnState) -> None:
     """Write a lesson down, unless the same change is under way already."""
     known = state.changes.get(lesson.change.id)
     if known is not None and known.stage in _WAITING:
