@@ -13,11 +13,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from random import Random
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from hotset.files.lru import memo
 from hotset.nouns.knobs import HistoryKnobs, Knobs
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Line
@@ -362,7 +362,7 @@ class _KnownPassage:
         return cls(page, text, _tokens(text), lines)
 
 
-@cache
+@memo("stems of evolution", 100_000)
 def _tokens(text: str) -> int:
     return count(text.encode("utf-8", "replace")) + _AROUND
 
