@@ -29,6 +29,7 @@ from hotset.nouns.knobs import (
     DEFAULT_PROFILE,
     NEVER,
     PROFILES,
+    STRATEGIES,
     Knobs,
     Limit,
     Prefetch,
@@ -221,8 +222,11 @@ class Config:
 
     @property
     def profiles(self) -> Mapping[str, Knobs]:
-        """The knobs of every profile, those of the user's file included."""
-        return {name: self.knobs_for(name) for name in (*PROFILES, *self.own_profiles)}
+        """The knobs of every profile, strategies of recall and those of the user's file included."""
+        plain = self.knobs_for(DEFAULT_PROFILE)
+        strategies = {name: plain.with_changes(values) for name, values in STRATEGIES.items()}
+        named = {name: self.knobs_for(name) for name in (*PROFILES, *self.own_profiles)}
+        return strategies | named
 
 
 def load(

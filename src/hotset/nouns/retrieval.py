@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hotset.nouns.knobs import HistoryKnobs
+from hotset.nouns.knobs import HistoryKnobs, MemoryKnobs
 from hotset.nouns.message import Image
 from hotset.nouns.page import Chain, Digest, PageId, SessionId
 from hotset.nouns.search import Filter
@@ -132,6 +132,8 @@ class Place:
     chains: tuple[Chain, ...] = ()
     """The line's messages in order, asides included; empty means the session's latest line."""
     knobs: HistoryKnobs = field(default_factory=HistoryKnobs)
+    memory: MemoryKnobs | None = None
+    """The session's own; None outside of one."""
     shown: Mapping[Spot, Shown] = field(default_factory=dict)
     """Pages of the line that are not in the window in full; see `PageTable.shown`."""
 

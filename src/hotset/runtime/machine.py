@@ -150,7 +150,9 @@ class Machine:
         self.keeper.pages_came = self.follower.nudge
         chosen, patience = self.config.memory, self.config.patience
         opened, index = partial(_opened, self.keeper), lambda: self.follower.index
-        self.memories = ProjectMemories(self.config, opened, index, self.clock)
+        self.learning = Learning(self.config)
+        knobs = lambda: self.learning.knobs.memory  # noqa: E731 - as the two above
+        self.memories = ProjectMemories(self.config, opened, index, self.clock, knobs=knobs)
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
         asking = partial(ask_about, chosen=summing, wire=self.wire, dialects=self.dialects)
         proposing = partial(ask_to, chosen=summing, wire=self.wire, dialects=self.dialects)
@@ -182,7 +184,6 @@ class Machine:
             summing, self.wire, self.keeper, self.background, self.dialects, clock=self.clock
         )
         self.planner = self.plan_with(self.config)
-        self.learning = Learning(self.config)
         self.ledger = empty_ledger(self.config, _MOST_BOOKS)
         self.watch = Watch(self.config.thresholds)
 
@@ -236,7 +237,10 @@ class Machine:
     def _tool_source(self, library: ToolLibrary) -> ToolSource:
         tooling, knobs = self.config.tooling, self.config.knobs_for("").toolbox
         unused = knobs.unused if tooling.client is ClientListing.AUTO else 0
-        return ToolSource(library, tooling.ghosts, self.config.patience, unused=unused)
+        if isinstance(library, Toolbox):
+            library.knobs = lambda: self.learning.knobs.toolbox
+        patience, client = self.config.patience, knobs.client
+        return ToolSource(library, tooling.ghosts, patience, unused=unused, client=client)
 
     def plan_with(self, config: Config, *, program_decides: bool = False) -> Planner:
         """A planner over this machine's sources: for another budget, say."""

@@ -92,6 +92,8 @@ def empty_where_missing(config: Config, *, is_there: bool) -> Iterator[Config]:
 @contextmanager
 def open_memories(config: Config) -> Iterator[ProjectMemories]:
     """The project's memories, for a short command."""
+    from hotset.runtime.learned_state import read_state  # noqa: PLC0415
+    from hotset.runtime.learning import learned_knobs  # noqa: PLC0415
     from hotset.sources.history import follow  # noqa: PLC0415 - with the index
     from hotset.sources.memory import ProjectMemories  # noqa: PLC0415
 
@@ -107,7 +109,14 @@ def open_memories(config: Config) -> Iterator[ProjectMemories]:
                     found.append(made)
             return found[0] if found else None
 
-        yield ProjectMemories(config, lambda: store, index, follow_pages=follow, logged=False)
+        yield ProjectMemories(
+            config,
+            lambda: store,
+            index,
+            follow_pages=follow,
+            logged=False,
+            knobs=lambda: learned_knobs(config, read_state(store)).memory,
+        )
 
 
 @contextmanager

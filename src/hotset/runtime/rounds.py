@@ -196,7 +196,8 @@ def _scene(
 ) -> Scene:
     chains = tuple(each.chain for each in planned.links)
     session, turn = (ref.session, ref.number) if ref is not None else (None, 0)
-    here = Place(session, turn, chains, planned.knobs.history, planned.plan.shown)
+    knobs = planned.knobs
+    here = Place(session, turn, chains, knobs.history, knobs.memory, planned.plan.shown)
     scene = replace(planned.scene, here=here, room=room, now=machine.clock(), log=log)
     return replace(scene, keep=_keep_with(machine))
 

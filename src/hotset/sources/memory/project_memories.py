@@ -201,6 +201,7 @@ class ProjectMemories:
         *,
         follow_pages: Callable[[Store, Index, float], int] | None = None,
         logged: bool = True,
+        knobs: Callable[[], MemoryKnobs] | None = None,
     ) -> None:
         """`store` raises a `HotsetError` while there is none; `index` returns None then.
 
@@ -210,7 +211,7 @@ class ProjectMemories:
         """
         folder = config.folder / MEMORY
         self._config = config
-        self._knobs = config.knobs_for("").memory
+        self._knobs_now = knobs or (lambda: config.knobs_for("").memory)
         self._seconds = SECONDS * config.patience
         self._index_seconds = INDEX_SECONDS * config.patience
         self.store = store
@@ -228,6 +229,11 @@ class ProjectMemories:
         self._encoding = threading.Lock()
         self._given_up: dict[SessionId, float] = {}
         """Sessions that could not be remembered, as far as they went then."""
+
+    @property
+    def _knobs(self) -> MemoryKnobs:
+        """The knobs of what is asked outside of a session."""
+        return self._knobs_now()
 
     @property
     def is_empty(self) -> bool:
@@ -514,10 +520,17 @@ class ProjectMemories:
             return read_memory(id, store)
         return _source_text(self._render_topic(store, id, _TOPIC_TOKENS))
 
-    def about(self, words: str, *, max_tokens: int, session: str = "") -> SourceText | None:
+    def about(
+        self,
+        words: str,
+        *,
+        max_tokens: int,
+        session: str = "",
+        knobs: MemoryKnobs | None = None,
+    ) -> SourceText | None:
         """What is remembered on a question or a topic that a model asks about in a conversation:
         the range of a question of time, a topic by its name, or the memories that share most of
-        its words; None if there is none."""
+        its words; None if there is none. `knobs` are the session's own."""
         try:
             store = self._open()
             overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
@@ -531,7 +544,7 @@ class ProjectMemories:
             named = named_topics(words, overview, shape, now)
             text = self._render_topics(store, named, room) if named else RenderedText()
             if not text.text:
-                text = self._recall_about(store, words, session, room)
+                text = self._recall_about(store, words, session, room, knobs or self._knobs)
             if text.text:
                 load = Load(Layer.FULL, text.tokens, text.topics, tuple(text.shown))
                 self._log_loads(store, session, [load], shown=_ids(text))
@@ -936,11 +949,14 @@ class ProjectMemories:
             with suppress(HotsetError, OSError):
                 memory_writer.follow_memories(store, index, time.monotonic() + self._index_seconds)
 
-    def _find(self, store: Store, asking: RecallQuery) -> RecallResult:
+    def _find(
+        self, store: Store, asking: RecallQuery, knobs: MemoryKnobs | None = None
+    ) -> RecallResult:
         from hotset.sources.memory.recall import recall  # noqa: PLC0415
         from hotset.sources.memory.recall_signals import weights_from_dict  # noqa: PLC0415 - tables of words
 
-        weights = weights_from_dict({**arrangement(store).weights, **self._knobs.signals})
+        signals = (knobs or self._knobs).signals
+        weights = weights_from_dict({**arrangement(store).weights, **signals})
         return recall(asking, self._index(), store, weights)
 
     def _render_topic(self, store: Store, id: str, max_tokens: int) -> RenderedText:
@@ -966,7 +982,7 @@ class ProjectMemories:
         return replace(text, topics=tuple(names))
 
     def _recall_about(
-        self, store: Store, words: str, session: str, max_tokens: int
+        self, store: Store, words: str, session: str, max_tokens: int, knobs: MemoryKnobs
     ) -> RenderedText:
         """The memories of other sessions that share most of a question's words."""
         from hotset.sources.memory.recall import RecallQuery  # noqa: PLC0415 - numpy
@@ -978,10 +994,10 @@ class ProjectMemories:
             self._clock(),
             talk=False,
             most=2 * _ABOUT,
-            advice=self._knobs.advice,
+            advice=knobs.advice,
             deadline=ABOUT_SECONDS * self._config.patience,
         )
-        found = self._find(store, asking)
+        found = self._find(store, asking, knobs)
         items = [
             item
             for item in found.items

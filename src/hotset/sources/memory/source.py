@@ -326,7 +326,10 @@ class MemorySource(Source):
         return self._memories.read_text(id, store)
 
     def about(self, words: str, here: Place, max_tokens: int) -> SourceText | None:
-        return self._memories.about(words, max_tokens=max_tokens, session=here.session or "")
+        session = here.session or ""
+        return self._memories.about(
+            words, max_tokens=max_tokens, session=session, knobs=here.memory
+        )
 
     def was_read(self, id: str, tokens: int, scene: Scene) -> Sequence[Deposit]:
         if not is_memory_id(id):

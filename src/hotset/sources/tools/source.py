@@ -124,13 +124,21 @@ class ToolSource(Source):
     standing = True
 
     def __init__(
-        self, library: ToolLibrary, ghosts: int, patience: float = 1.0, *, unused: int = 0
+        self,
+        library: ToolLibrary,
+        ghosts: int,
+        patience: float = 1.0,
+        *,
+        unused: int = 0,
+        client: Mapping[str, bool] | None = None,
     ) -> None:
         """`ghosts` is how many tools of the library may be in a session's list. The client's own
-        tools that none of the latest `unused` sessions called are left out; 0 lists them all."""
+        tools that none of the latest `unused` sessions called are left out; 0 lists them all.
+        `client` says of some whether they stay."""
         self.library = library
         self._ghosts = ghosts
         self._unused = unused
+        self._client = client or {}
         self._patience = patience
         self._offers = ToolOffers()
         self._lost = LostReplies()
@@ -172,7 +180,8 @@ class ToolSource(Source):
             return ()
         latest = latest_tools(store, self._unused)
         unused = never_called(latest, self._unused)
-        return tuple(tool.name for tool in request.tools if tool.name in unused)
+        names = (tool.name for tool in request.tools)
+        return tuple(name for name in names if not self._client.get(name, name not in unused))
 
     def offer(self, scene: Scene, until: float) -> Sequence[Candidate]:
         del until  # the tools of a session are not left out for want of time, only its ghosts

@@ -192,13 +192,19 @@ class ToolSearch:
         return changed
 
     def find(
-        self, query: str, most: int = 5, *, only: Sequence[str] = (), deadline: float = 0.2
+        self,
+        query: str,
+        most: int = 5,
+        *,
+        only: Sequence[str] = (),
+        deadline: float = 0.2,
+        past: float = 1.0,
     ) -> tuple[ToolMatch, ...]:
-        """The best matches first. `only` names sources; no character of the query is an operator,
-        and no server is started or asked."""
+        """The best matches first. `only` names sources; `past` is a factor on how much past uses
+        count. No character of the query is an operator, and no server is started or asked."""
         if most <= 0 or not query.replace('"', " ").strip():
             return ()
-        ranked, signs = self.rank(query, most, only=only, deadline=deadline)
+        ranked, signs = self.rank(query, most, only=only, deadline=deadline, past=past)
         scores = likelihoods(signs, [each.vote for each in ranked[: len(signs)]])
         scores += scores[-1:] * (len(ranked) - len(scores))
         return tuple(
@@ -206,14 +212,20 @@ class ToolSearch:
         )
 
     def rank(
-        self, query: str, most: int, *, only: Sequence[str] = (), deadline: float = 0.2
+        self,
+        query: str,
+        most: int,
+        *,
+        only: Sequence[str] = (),
+        deadline: float = 0.2,
+        past: float = 1.0,
     ) -> tuple[Sequence[RankedTool], Sequence[ToolSigns]]:
         """The best candidates first, and the signs of the very first ones."""
         many = max(_CANDIDATES, most)
         plain = plain_query(query)
         votes, weight = self._votes(query.replace('"', " "))
         found = self._candidates(plain, frozenset(only), many, deadline, votes)
-        ranked = _in_order(found, weight)
+        ranked = _in_order(found, past * weight)
         size = self._looked_through(len(ranked), many)
         first = ranked[: min(most, _JUDGED)]
         return ranked[:most], weigh_signs(self._table, plain, first, size)

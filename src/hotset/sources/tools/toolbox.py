@@ -30,6 +30,7 @@ from hotset.errors import (
 from hotset.files.lru import Lru
 from hotset.files.private_folder import private_folder
 from hotset.nouns.deposit import PageAdded
+from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.page import Kind, PageId
 from hotset.nouns.tool import (
     UNLIKELY,
@@ -237,6 +238,8 @@ class Toolbox:
     ) -> None:
         """`whose` names this process to people, `happened` hears of every use. `store` is asked,
         and the index opened, when something is looked for or used."""
+        self.knobs: Callable[[], ToolboxKnobs] = lambda: config.knobs_for("").toolbox
+        """Those of a search; a machine replaces them by what was learned."""
         self._config = config
         self._store = store
         self._whose = whose
@@ -551,10 +554,14 @@ class Toolbox:
             parts.graph.close()
 
     def _matches(self, query: str, limit: int, only: Sequence[str], session: str) -> ToolMatches:
-        search, knobs = self._opened_search(), self._config.knobs_for("").toolbox
+        search, knobs = self._opened_search(), self.knobs()
         most = max(1, min(limit, MOST_FOUND))
         matches = search.find(
-            query, 2 * most, only=only, deadline=_FIND_SECONDS * self._config.patience
+            query,
+            2 * most,
+            only=only,
+            deadline=_FIND_SECONDS * self._config.patience,
+            past=knobs.past,
         )
         near = self.graph.boost(self._session(session).tools()) if session else {}
         ranked = sorted(

@@ -142,7 +142,9 @@ class Project:
     def _memories(self) -> ProjectMemories:
         from hotset.sources.memory import ProjectMemories  # noqa: PLC0415
 
-        return ProjectMemories(self._config, lambda: self.keeping, lambda: self.history_index)
+        config, index = self._config, lambda: self.history_index
+        knobs = lambda: learned_knobs(config, read_state(self.keeping)).memory  # noqa: E731
+        return ProjectMemories(config, lambda: self.keeping, index, knobs=knobs)
 
     @cached_property
     def parsers(self) -> Parsers:
