@@ -222,11 +222,15 @@ class Config:
 
     @property
     def profiles(self) -> Mapping[str, Knobs]:
-        """The knobs of every profile, strategies of recall and those of the user's file included."""
+        """The knobs of every profile, those of the user's file included."""
+        return {name: self.knobs_for(name) for name in (*PROFILES, *self.own_profiles)}
+
+    @property
+    def trial_profiles(self) -> Mapping[str, Knobs]:
+        """The knobs of every profile that sessions can be tried with: also strategies of recall."""
         plain = self.knobs_for(DEFAULT_PROFILE)
         strategies = {name: plain.with_changes(values) for name, values in STRATEGIES.items()}
-        named = {name: self.knobs_for(name) for name in (*PROFILES, *self.own_profiles)}
-        return strategies | named
+        return strategies | self.profiles
 
 
 def load(

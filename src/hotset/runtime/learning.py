@@ -46,7 +46,7 @@ def pinned_knobs(config: Config) -> frozenset[str]:
 
 def profile_changes(config: Config, name: str) -> dict[str, Any]:
     """What a profile changes against the default one."""
-    return config.profiles[name].changed(config.profiles[DEFAULT_PROFILE])
+    return config.trial_profiles[name].changed(config.trial_profiles[DEFAULT_PROFILE])
 
 
 def learned_knobs(config: Config, state: LearnState) -> Knobs:
@@ -154,7 +154,7 @@ class Learning:
         if given.arm == OFF_ARM:
             return SessionArm(OFF_ARM, since=now)
         values = dict(given.knobs)
-        if given.arm in self._config.profiles:
+        if given.arm in self._config.trial_profiles:
             own = profile_changes(self._config, given.arm)
             values |= {name: value for name, value in own.items() if not self._is_pinned(name)}
         changes = arm_changes(self._valid(values))
@@ -170,7 +170,7 @@ class Learning:
         if name == OFF_ARM:
             return SessionArm(OFF_ARM, is_random=False)
         values: dict[str, Any] = {}
-        if name in self._config.profiles:
+        if name in self._config.trial_profiles:
             values |= profile_changes(self._config, name)
         try:
             values |= msgspec.to_builtins(parse_knobs(words, "x-hotset-knobs"))

@@ -261,11 +261,15 @@ def profile_views(config: Config, state: LearnState, now: float) -> list[Profile
             shares.get(name, 0.0),
             "file" if name in config.own_profiles else "hotset",
         )
-        for name in config.profiles
+        for name in config.trial_profiles
     ]
     return [*found, ProfileView(OFF_ARM, {}, shares.get(OFF_ARM, 0.0), "hotset")]
 
 
 def known_arms(config: Config, state: LearnState) -> Sequence[str]:
     """What a trial can be set for."""
-    return (OFF_ARM, *(name for name in config.profiles if name != DEFAULT_PROFILE), *state.arms)
+    return (
+        OFF_ARM,
+        *(name for name in config.trial_profiles if name != DEFAULT_PROFILE),
+        *state.arms,
+    )
