@@ -230,7 +230,7 @@ class Config:
         """The knobs of every profile that sessions can be tried with: also strategies of recall."""
         plain = self.knobs_for(DEFAULT_PROFILE)
         strategies = {name: plain.with_changes(values) for name, values in STRATEGIES.items()}
-        return strategies | self.profiles
+        return {**strategies, **self.profiles}
 
 
 def load(

@@ -12,6 +12,7 @@ from hotset.learn.events import Change, ChangeDecision, GateVerdict, SessionFigu
 from hotset.nouns.deposit import NoteWritten, Remembered
 from hotset.nouns.note import Space
 from hotset.runtime.learned_state import learn_event
+from hotset.runtime.session_arm import arm_of_session
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
@@ -159,6 +160,34 @@ def test_a_trial_gives_a_share_of_new_sessions_and_compares_them(worked):
     assert "off against default" in told
     assert worked.run("learn", "trial", "off=0%").code == 0
     assert len(worked.run("learn", "compare", "--json").json()) == 1
+
+
+@pytest.mark.row("M10")
+def test_strategies_of_recall_are_tried_and_a_session_of_theirs_recalls_by_them(worked):
+    names = [each["name"] for each in worked.run("learn", "profiles", "--json").json()]
+    assert {"semantic-heavy", "episodic-heavy", "balanced", "off", "lean"} <= set(names)
+    ran = worked.run("learn", "trial", "semantic-heavy=45%", "episodic-heavy=45%", "--json")
+    assert [arm["share"] for arm in ran.json()] == pytest.approx([0.1, 0.45, 0.45])
+    with (
+        ScriptedUpstream(lambda _request: Say("Port 5432.")) as upstream,
+        LocalProxy(worked.data, anthropic_url=upstream.anthropic_url) as proxy,
+    ):
+        for number in range(12):
+            body = {
+                "model": "claude-sonnet-4-5",
+                "max_tokens": 99,
+                "tools": TOOLS,
+                "messages": [{"role": "user", "content": f"{PROMPT} {number}"}],
+            }
+            said = {"x-hotset-session": f"tried-{number}"}
+            post(proxy.address, "anthropic", json.dumps(body).encode(), said)
+    with closing(SqliteStore.open(worked.data)) as store:
+        tried = [each.id for each in store.sessions() if "tried-" in each.key]
+        arms = [arm_of_session(store, id) for id in tried]
+    heavy = [arm for arm in arms if arm.name.endswith("-heavy")]
+    assert heavy
+    for arm in heavy:
+        assert arm.values["memory.signals"][arm.name.removesuffix("-heavy")] > 0
 
 
 @pytest.mark.row("M11")
