@@ -200,3 +200,18 @@ def test_untouched_by_default_if_the_client_decides_and_before_enough_sessions(
     talk.say("Hello.")
 
     assert tuple(_listed(world.upstream.requests[-1])[:3]) == NAMES
+
+
+def test_a_knob_says_of_a_tool_whether_it_stays(pair):
+    world = pair(
+        [*_two_sessions(), Say("Hello.")],
+        strict=True,
+        tooling=AUTO,
+        knobs=KNOBS.turned({"toolbox.client": {"web_fetch": True, "read_file": False}}),
+    )
+    _learn(world, "anthropic", stream=False)
+
+    _talk(world, "anthropic", stream=False).say("Hello.")
+
+    listed = set(_listed(world.upstream.requests[-1]))
+    assert listed & set(NAMES) == {"web_fetch"}
