@@ -12,7 +12,7 @@ from hotset.learn.events import Change, ChangeDecision, GateVerdict, SessionFigu
 from hotset.nouns.deposit import NoteWritten, Remembered
 from hotset.nouns.note import Space
 from hotset.runtime.learned_state import learn_event
-from hotset.runtime.session_arm import arm_of_session
+from hotset.runtime.session_arm import SessionArm, arm_of_session
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
@@ -67,6 +67,45 @@ def worked(desk: Desk) -> Desk:
         told = {**said, "x-hotset-outcome": "success"}
         post(proxy.address, "anthropic", json.dumps(body).encode(), told)
     return desk
+
+
+def open_sessions(desk: Desk, many: int) -> list[SessionArm]:
+    """The arms of so many new sessions."""
+    with (
+        ScriptedUpstream(lambda _request: Say("Port 5432.")) as upstream,
+        LocalProxy(desk.data, anthropic_url=upstream.anthropic_url) as proxy,
+    ):
+        for number in range(many):
+            body = {
+                "model": "claude-sonnet-4-5",
+                "max_tokens": 99,
+                "tools": TOOLS,
+                "messages": [{"role": "user", "content": f"{PROMPT} {number}"}],
+            }
+            said = {"x-hotset-session": f"tried-{number}"}
+            post(proxy.address, "anthropic", json.dumps(body).encode(), said)
+    with closing(SqliteStore.open(desk.data)) as store:
+        tried = [each.id for each in store.sessions() if "tried-" in each.key]
+        return [arm_of_session(store, id) for id in tried]
+
+
+@pytest.mark.row("V12")
+def test_sessions_explore_knobs_where_a_person_lets_them_and_that_is_told_in_numbers(worked):
+    bad = worked.run("learn", "trial", "explore=50%", "--knob", "nothing")
+    assert bad.code in (1, 2)
+    assert worked.run("learn", "trial", "explore=90%", "--knob", "regret").code == 0
+
+    explored = [dict(arm.explored) for arm in open_sessions(worked, 8) if arm.explored]
+    assert explored
+    assert all(each.keys() == {"regret"} for each in explored)
+    assert worked.run("learn", "now", "--all", "--minutes", "0.1").code == 0
+
+    told = worked.run("learn", "status", "--json").json()
+    assert told["explores"] == 0.9
+    [belief] = [each for each in told["beliefs"] if each["context"] is None]
+    assert (belief["name"], belief["default"]) == ("regret", 7.0)
+    assert belief["sessions"] == len(explored)
+    assert told["contexts"] >= 1
 
 
 @pytest.mark.row("M9")
@@ -168,22 +207,7 @@ def test_strategies_of_recall_are_tried_and_a_session_of_theirs_recalls_by_them(
     assert {"semantic-heavy", "episodic-heavy", "balanced", "off", "lean"} <= set(names)
     ran = worked.run("learn", "trial", "semantic-heavy=45%", "episodic-heavy=45%", "--json")
     assert [arm["share"] for arm in ran.json()] == pytest.approx([0.1, 0.45, 0.45])
-    with (
-        ScriptedUpstream(lambda _request: Say("Port 5432.")) as upstream,
-        LocalProxy(worked.data, anthropic_url=upstream.anthropic_url) as proxy,
-    ):
-        for number in range(12):
-            body = {
-                "model": "claude-sonnet-4-5",
-                "max_tokens": 99,
-                "tools": TOOLS,
-                "messages": [{"role": "user", "content": f"{PROMPT} {number}"}],
-            }
-            said = {"x-hotset-session": f"tried-{number}"}
-            post(proxy.address, "anthropic", json.dumps(body).encode(), said)
-    with closing(SqliteStore.open(worked.data)) as store:
-        tried = [each.id for each in store.sessions() if "tried-" in each.key]
-        arms = [arm_of_session(store, id) for id in tried]
+    arms = open_sessions(worked, 12)
     heavy = [arm for arm in arms if arm.name.endswith("-heavy")]
     assert heavy
     for arm in heavy:

@@ -4,15 +4,17 @@ what an order costs. Surfaces read it from here."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from hotset.config import Config
 from hotset.errors import NotFound
+from hotset.learn.beliefs import beta_of
 from hotset.learn.confidence import bounds
 from hotset.learn.events import DEFAULT_ARM, OFF_ARM
+from hotset.learn.ranges import knob_ranges
 from hotset.learn.state import ChangeRow, LearnState, arms, changes_in_force, rows, rows_of
 from hotset.learn.trials import Arm, Tally, unscale
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
@@ -70,6 +72,29 @@ class ArmView:
 
 
 @dataclass(frozen=True, slots=True)
+class KnobBelief:
+    """What exploring sessions say of a knob: a Beta distribution over its range."""
+
+    name: str
+    context: int | None
+    """None: in all contexts."""
+    alpha: float
+    beta: float
+    value: float
+    """The value at its mean."""
+    default: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class UserHabits:
+    """The user's habits, from -1 to 1; 0 until enough was observed."""
+
+    thorough: float
+    tolerates_searches: float
+
+
+@dataclass(frozen=True, slots=True)
 class LearningStatus:
     is_on: bool
     why_off: str
@@ -82,6 +107,12 @@ class LearningStatus:
     all_frozen: bool
     skipped: int
     """Events that could not be read."""
+    explores: float
+    """The share of sessions that try other values of a few knobs."""
+    beliefs: tuple[KnobBelief, ...]
+    contexts: int
+    """Kinds of prompts that are told apart."""
+    habits: UserHabits
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +142,22 @@ def learning_status(state: LearnState, config: Config, now: float) -> LearningSt
         frozen=dict(state.frozen),
         all_frozen=state.all_frozen,
         skipped=state.skipped_count,
+        explores=state.beliefs.share,
+        beliefs=tuple(knob_beliefs(state)),
+        contexts=len(state.clusters),
+        habits=UserHabits(state.profile.is_thorough, state.profile.tolerates_searches),
     )
+
+
+def knob_beliefs(state: LearnState) -> Iterator[KnobBelief]:
+    """The beliefs on every knob that was explored, in all contexts and in each."""
+    ranges = knob_ranges()
+    for block in state.beliefs.blocks:
+        for name in block.knobs:
+            for context in (None, *map(int, sorted(block.contexts))):
+                beta, knob = beta_of(state.beliefs, name, context), ranges[name]
+                value, default = knob.value(beta.mean), knob.value(knob.prior)
+                yield KnobBelief(name, context, beta.alpha, beta.beta, value, default, block.seen)
 
 
 def arm_views(state: LearnState, now: float) -> tuple[ArmView, ...]:

@@ -14,6 +14,7 @@ import msgspec
 from hotset.config import Config, parse_knobs
 from hotset.errors import BadInput
 from hotset.learn.events import DEFAULT_ARM, KnobsSetting, TrialSetting
+from hotset.learn.ranges import knob_ranges
 from hotset.learn.state import ChangeRow, LearnState, fold
 from hotset.learn.trials import FLOOR
 from hotset.runtime.learned_state import learn_event, read_state
@@ -45,6 +46,8 @@ from hotset.surfaces.cli.terminal import count, emit, emit_json, money, plain_li
 _LIVE = ("adopted", "trial")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _EXPLORE = "explore"
+_EXPLORED = ("regret", "patience", "rest", "memory.tell", "prefetch.excerpt", "toolbox.ghost")
+"""Knobs that sessions explore where none is named: none of them hides what the model works with."""
 _CERTAIN = 5  # comparisons below which an interval says nothing
 
 
@@ -290,12 +293,16 @@ def _sentences(arm: ArmView) -> Iterator[str]:
         "hotset learn trial off=10%",
         "hotset learn trial semantic-heavy=10% episodic-heavy=10%",
         "hotset learn trial off=0%",
+        "hotset learn trial explore=20% --knob regret --knob memory.tell",
     )
 )
 @project_options
 @click.argument("shares", nargs=-1, metavar="ARM=SHARE%...")
+@click.option("--knob", "knobs", multiple=True, metavar="KNOB", help="For explore: a knob to try.")
 @as_json
-def trial(chosen: ProjectOptions, shares: tuple[str, ...], as_json: bool) -> None:
+def trial(
+    chosen: ProjectOptions, shares: tuple[str, ...], knobs: tuple[str, ...], as_json: bool
+) -> None:
     """Give a share of new sessions to a profile, at random and for good; `off` lets them through
     untouched, as a control.
 
@@ -306,7 +313,13 @@ def trial(chosen: ProjectOptions, shares: tuple[str, ...], as_json: bool) -> Non
 
     def make(state: LearnState) -> TrialSetting:
         given = dict(_share(each, config, state) for each in shares)
-        return TrialSetting(given, explore=given.pop(_EXPLORE, None))
+        explore = given.pop(_EXPLORE, None)
+        if explore is None:
+            return TrialSetting(given)
+        for name in knobs:
+            if name not in knob_ranges():
+                raise BadInput(f"{name} is no knob with a range; see: docs/knobs.md")
+        return TrialSetting(given, explore=explore, explorable=knobs or _EXPLORED)
 
     if shares:
         state = _order(chosen, "TrialChanged", make)
