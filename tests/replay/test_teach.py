@@ -19,6 +19,7 @@ from hotset.replay.learning import KnownSessions, keep_learned, plan_learning
 from hotset.replay.report import Ruling
 from hotset.replay.teach import TEACHERS, teach
 from hotset.replay.teach_memory import Telling, ToldSession, told_sessions
+from hotset.replay.teach_window import line_moves, window_moves
 from hotset.replay.teaching import Gain, TeachingMaterial, choose
 from hotset.replay.trials import Trials, split_sessions, teaching_sessions
 from hotset.sources.memory import ProjectMemories
@@ -204,3 +205,13 @@ def test_a_file_s_ending_has_a_limit_of_its_own():
 
     assert knobs.limit_of(Kind.FILE, "Read", "md") == Limit(1125, 725)
     assert knobs.limit_of(Kind.FILE, "Read", "py") == Limit(9000, 5000)
+
+
+def test_every_move_is_a_change_of_knobs_that_exist():
+    moves = [*window_moves(Knobs()), *line_moves(Knobs())]
+
+    assert len(moves) > 30
+    for move in moves:
+        assert Knobs().with_changes(move) != Knobs()
+    spoiled = Knobs().with_changes({"lines.names": -4.0})
+    assert {"lines.names": -8.0} in list(line_moves(spoiled))

@@ -12,7 +12,7 @@ from hotset.learn.events import Change, GateVerdict, change_id
 from hotset.learn.gate import ALPHA, SessionPair, gate
 from hotset.nouns.knobs import Knobs
 from hotset.replay.teach_memory import RecallTeacher, TellingTeacher
-from hotset.replay.teach_window import LimitsTeacher, WindowTeacher
+from hotset.replay.teach_window import LimitsTeacher, MovesTeacher, line_moves, window_moves
 from hotset.replay.teaching import Proposal, TeachingMaterial
 from hotset.replay.trials import TeachingTimeUp
 
@@ -100,7 +100,8 @@ def _bounds(found: GateVerdict) -> tuple[float, float, float]:
 
 TEACHERS: Mapping[str, Teacher] = {
     "limits": LimitsTeacher(),
-    "window": WindowTeacher(),
+    "window": MovesTeacher(window_moves),
+    "lines": MovesTeacher(line_moves),
     "recall": RecallTeacher(),
     "telling": TellingTeacher(),
 }

@@ -3,7 +3,7 @@ stays of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +22,7 @@ from hotset.replay.teaching import (
 )
 from hotset.replay.trials import FormCounts, TeachingSession
 from hotset.store.port import Store
+from hotset.window.preview.line_scores import SIGNS, WEIGHTS
 
 _BESIDE = 2.0
 """What a fault costs beside its tokens, as a multiple of these, where a change only shows more: a
@@ -174,23 +175,45 @@ _FACTORS: Mapping[str, tuple[float, ...]] = {
 _OTHERS: Sequence[Values] = ({"low": 0.1}, {"early": False}, {"early": True})
 
 
-class WindowTeacher(ByReplay):
-    """When steps leave, and what stays of them."""
+class MovesTeacher(ByReplay):
+    """Knobs that are moved one by one, then the best of them together."""
+
+    def __init__(self, moves: Callable[[Knobs], Iterator[Values]]) -> None:
+        self._moves = moves
 
     def propose(self, material: TeachingMaterial, knobs: Knobs) -> Iterator[Proposal]:
-        best = choose(material, knobs, list(window_moves(knobs)))
+        best = choose(material, knobs, list(self._moves(knobs)))
         if best is None:
             return
         changed = ", ".join(
-            f"`{name}` is {_number(value)} instead of {_number(knobs.value(name))}"
+            f"`{name}` is {_number(value)} instead of {_number(_value_now(knobs, name))}"
             for name, value in best.knobs.items()
         )
         why = f"{changed}: {best.sessions} earlier sessions cost {best.gain.percent:.1f} % less"
         yield Proposal(best.knobs, why, _earlier(best), scale=best.gain.scale)
 
 
+_LINES = "lines."
+_LINE_FACTORS = (0.5, 2.0)
+_MOST_LINES = 8  # signs, those of the greatest weight
+_LINE_WEIGHTS: Mapping[str, float] = dict(zip(SIGNS, WEIGHTS, strict=True))
+
+
+def line_moves(knobs: Knobs) -> Iterator[Values]:
+    """Other weights of the signs that count most in which lines of a result are shown."""
+    signs = sorted(SIGNS[1:], key=lambda sign: -abs(_LINE_WEIGHTS[sign]))[:_MOST_LINES]
+    for sign in signs:
+        now = _value_now(knobs, f"{_LINES}{sign}")
+        yield from ({f"{_LINES}{sign}": round(now * factor, 3)} for factor in _LINE_FACTORS)
+
+
+def _value_now(knobs: Knobs, name: str) -> Any:
+    value = knobs.value(name)
+    return _LINE_WEIGHTS[name.removeprefix(_LINES)] if value is None else value
+
+
 def window_moves(knobs: Knobs) -> Iterator[Values]:
-    """Every single move that is tried."""
+    """When steps leave, and what stays of them."""
     for name, factors in _FACTORS.items():
         now = knobs.value(name)
         for factor in factors:
