@@ -150,7 +150,7 @@ class ToolSource(Source):
 
     def warm(self) -> None:
         if self._toolbox is not None:
-            DeadlinePool(1, "hotset-tools").submit(self._toolbox.warm)
+            DeadlinePool(1, "hotset-warm-tools").submit(self._toolbox.warm)
 
     async def upkeep(self) -> None:
         if self._toolbox is not None:
