@@ -325,8 +325,10 @@ def history(given: Set) -> dict[str, Figures]:
             if some:
                 found = [_found(finding, each.text) for each in asked]
                 told[f"{name}_fixed"] = figures(asked, found)
-            weight = finding.learn(0.0, _PATIENT)
-            told[name] = figures(asked, [_found(finding, each.text) for each in asked])
+            learned = finding.learn(0.0, _PATIENT)
+            weight = learned.weight if learned else 1.0
+            found = [_found(finding, each.text, weight) for each in asked]
+            told[name] = figures(asked, found)
             told[name] |= {"weight": weight} if some else {}
     return told
 
@@ -378,8 +380,9 @@ def library(
         shutil.rmtree(folder)
 
 
-def _found(finding: ToolSearch, question: str) -> Ranking:
-    return [match.name for match in finding.find(question, _FOUND, deadline=_PATIENT)]
+def _found(finding: ToolSearch, question: str, past: float = 1.0) -> Ranking:
+    found = finding.find(question, _FOUND, deadline=_PATIENT, past=past)
+    return [match.name for match in found]
 
 
 def _text(tool: Tool) -> str:

@@ -122,6 +122,8 @@ def open_memories(config: Config) -> Iterator[ProjectMemories]:
 @contextmanager
 def open_toolbox(config: Config) -> Iterator[Toolbox]:
     """The toolbox, for a command that lists tools or calls one. Every use is in the audit."""
+    from hotset.runtime.learned_state import read_state  # noqa: PLC0415
+    from hotset.runtime.learning import learned_knobs  # noqa: PLC0415
     from hotset.sources.tools import Toolbox  # noqa: PLC0415 - half a second
 
     with open_to_look(config.folder) as store:
@@ -132,6 +134,7 @@ def open_toolbox(config: Config) -> Iterator[Toolbox]:
         with closing(
             Toolbox(config, lambda: store, whose="hotset tools", happened=happened)
         ) as toolbox:
+            toolbox.knobs = lambda: learned_knobs(config, read_state(store)).toolbox
             yield toolbox
 
 

@@ -329,7 +329,7 @@ def test_how_much_the_past_counts_is_learned_from_the_past_itself(finding, tmp_p
     with LocalIndex(tmp_path / "other", table, folds=False) as index:
         search = ToolSearch(index, table, uses)
         search.sync(_TOOLS)
-        assert search.learn(1.0) == 1.0
+        assert search.learn(1.0) is None
         towns = ("Lisbon", "Porto", "Faro", "Braga", "Evora", "Sintra", "Tomar", "Beja", "Lagos")
         said = ("rain tomorrow in", "forecast for", "how warm will it be in", "weather of")
         for town in towns:
@@ -338,10 +338,12 @@ def test_how_much_the_past_counts_is_learned_from_the_past_itself(finding, tmp_p
                 search.used(f"{words} {town} please", "bank__balance", 2.0)
         uses.flush()
 
-        weight = search.learn(3.0)
-        assert weight > 1.0
-        assert uses.weight() == weight
-        assert search.find("rain tomorrow in Coimbra")[0].name == "bank__balance"
+        learned = search.learn(3.0)
+        assert learned.weight > 1.0
+        assert learned.low > 0
+        assert uses.weight() == learned.weight
+        best, *_ = search.find("rain tomorrow in Coimbra", past=learned.weight)
+        assert best.name == "bank__balance"
         assert not uses.has_grown()  # it is chosen again when there is more to learn from
 
 
@@ -360,4 +362,4 @@ def test_a_past_that_misleads_counts_for_nothing(tmp_path):
             search.used(asked[name].format(at), other if at < 40 else name, float(at))
         uses.flush()
 
-        assert search.learn(3.0) < 1.0
+        assert search.learn(3.0).weight < 1.0

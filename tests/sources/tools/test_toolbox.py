@@ -19,13 +19,18 @@ from tests.runtime import notes_server
 
 from hotset.config import Config, load
 from hotset.errors import BadInput, NotFound, ToolFailed, ToolRefused
+from hotset.learn.events import KnobsSetting
+from hotset.learn.state import changes_in_force, rows_of
 from hotset.nouns.embedding import OFF, Embedding
 from hotset.nouns.tool import UNLIKELY
 from hotset.nouns.turn import Event
+from hotset.runtime.learned_state import learn_event, read_state
+from hotset.runtime.learning import learned_knobs
 from hotset.sources.tools.approval import ToolState
 from hotset.sources.tools.catalogue import SourceScanner
 from hotset.sources.tools.found.servers import add_servers
 from hotset.sources.tools.running.server_pool import running_everywhere
+from hotset.sources.tools.tool_search import LearnedPast
 from hotset.sources.tools.toolbox import Toolbox
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import RamStore
@@ -627,3 +632,23 @@ def test_tools_that_are_used_one_after_the_other_belong_together(place: Place, t
     assert [each.name for each in toolbox.graph.neighbours("notes__add_note")] == [
         "notes__read_note"
     ]
+
+
+def test_how_much_past_uses_count_is_learned_and_undone_like_any_other_knob(
+    place: Place, toolbox: Toolbox
+):
+    toolbox.keep_learned(LearnedPast(2.0, 2.0, 0.1, 0.05, 0.15, 40))
+    assert changes_in_force(read_state(place.store)) == {}
+    toolbox.keep_learned(LearnedPast(0.25, 1.0, 0.1, 0.05, 0.15, 40))
+
+    learned = changes_in_force(read_state(place.store))
+    assert learned == {"toolbox.past": 0.25}
+    [row] = rows_of(read_state(place.store), "toolbox.past")
+    assert "past uses of tools count" in row.why
+    assert row.undo == "hotset learn reset toolbox.past"
+    toolbox.knobs = lambda: learned_knobs(place.config, read_state(place.store)).toolbox
+    assert toolbox.knobs().past == 0.25
+
+    place.store.keep(learn_event("LearningReset", KnobsSetting(("toolbox.past",)), 1.0)).result()
+    assert changes_in_force(read_state(place.store)) == {}
+    assert toolbox.knobs().past == 1.0

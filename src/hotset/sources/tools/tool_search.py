@@ -200,8 +200,8 @@ class ToolSearch:
         deadline: float = 0.2,
         past: float = 1.0,
     ) -> tuple[ToolMatch, ...]:
-        """The best matches first. `only` names sources; `past` is a factor on how much past uses
-        count. No character of the query is an operator, and no server is started or asked."""
+        """The best matches first. `only` names sources; `past` is how much past uses count. No
+        character of the query is an operator, and no server is started or asked."""
         if most <= 0 or not query.replace('"', " ").strip():
             return ()
         ranked, signs = self.rank(query, most, only=only, deadline=deadline, past=past)
@@ -223,34 +223,35 @@ class ToolSearch:
         """The best candidates first, and the signs of the very first ones."""
         many = max(_CANDIDATES, most)
         plain = plain_query(query)
-        votes, weight = self._votes(query.replace('"', " "))
+        votes = self._votes(query.replace('"', " "))
         found = self._candidates(plain, frozenset(only), many, deadline, votes)
-        ranked = _in_order(found, past * weight)
+        ranked = _in_order(found, past)
         size = self._looked_through(len(ranked), many)
         first = ranked[: min(most, _JUDGED)]
         return ranked[:most], weigh_signs(self._table, plain, first, size)
 
-    def learn(self, now: float, deadline: float = 1.0) -> float:
-        """How much past uses count in this library, chosen by its own past: the latest uses are
-        asked for again with the earlier ones as past. Takes seconds; does nothing unless there are
-        enough new uses. Raises a `HotsetError`."""
+    def learn(self, now: float, deadline: float = 1.0) -> LearnedPast | None:
+        """How much past uses should count in this library, by its own past: the latest uses are
+        asked for again with the earlier ones as past. Takes seconds; None unless there are enough
+        new uses. Raises a `HotsetError`."""
         if self._uses is None or not self._uses.has_grown():
-            return 1.0 if self._uses is None else self._uses.weight()
+            return None
         uses = self._uses.every()
         first = max(len(uses) * 2 // 3, len(uses) - _MOST_REPLAYED)
         used: dict[str, set[str]] = {}
         for use in uses[first:]:
             used.setdefault(use.query, set()).add(use.tool)
         if len(used) < _LEAST_REPLAYED:
-            return self._uses.weight()
+            return None
         gains = []
         for query, right in used.items():
             votes = self._uses.votes(query, first)
             found = self._candidates(plain_query(query), frozenset(), _CANDIDATES, deadline, votes)
             gains.append([_gain(_in_order(found, weight), right) for weight in _PAST_WEIGHTS])
-        weight = _choose_weight(np.array(gains))
-        self._uses.keep_weight(weight, len(uses), now)
-        return weight
+        before = self._uses.weight()
+        learned = _choose_weight(np.array(gains), before)
+        self._uses.keep_weight(learned.weight, len(uses), now)
+        return learned
 
     def used(self, query: str, name: str, now: float) -> None:
         """Records that a tool was used for a query: it ranks higher for similar ones from now
@@ -331,19 +332,19 @@ class ToolSearch:
             self._size = len(self._index.wholes(Sort.TOOL))
         return self._size
 
-    def _votes(self, query: str) -> tuple[Mapping[str, float], float]:
-        """The votes of past uses, and how much they count."""
+    def _votes(self, query: str) -> Mapping[str, float]:
+        """The votes of past uses."""
         if self._uses is None:
-            return {}, 1.0
+            return {}
         try:
-            votes, weight = self._uses.votes(query), self._uses.weight()
+            votes = self._uses.votes(query)
         except HotsetError as error:
             if not self._trouble:
                 _log.warning("past uses of tools cannot be read: %s", error)
             self._trouble = str(error)
-            return {}, 1.0
+            return {}
         self._trouble = ""
-        return votes, weight
+        return votes
 
 
 def open_search(
@@ -406,12 +407,29 @@ def _gain(ranked: Sequence[RankedTool], right: Collection[str]) -> float:
     return gain / sum(1 / math.log2(at + 2) for at in range(min(_JUDGED, len(right))))
 
 
-def _choose_weight(gains: Floats) -> float:
+@dataclass(frozen=True, slots=True)
+class LearnedPast:
+    """How much past uses should count, and what that gains over the usual weight."""
+
+    weight: float
+    before: float
+    gain: float
+    """Of NDCG@10, and its bounds of two standard errors."""
+    low: float
+    high: float
+    queries: int
+
+
+def _choose_weight(gains: Floats, before: float) -> LearnedPast:
     """The weight that gains most over the usual one, if that is more than two standard errors: with
     one, a set was chosen a weight that lost 0.2 points of NDCG@10."""
     more = gains - gains[:, [_PAST_WEIGHTS.index(1.0)]]
-    sure = more.mean(0) - 2 * more.std(0) / math.sqrt(len(more))
-    return _PAST_WEIGHTS[int(sure.argmax())] if sure.max() > 0 else 1.0
+    mean, error = more.mean(0), more.std(0) / math.sqrt(len(more))
+    at = int((mean - 2 * error).argmax())
+    if mean[at] <= 2 * error[at]:
+        at = _PAST_WEIGHTS.index(1.0)
+    gain, doubt = float(mean[at]), 2 * float(error[at])
+    return LearnedPast(_PAST_WEIGHTS[at], before, gain, gain - doubt, gain + doubt, len(more))
 
 
 def _deviations(values: Sequence[float], first: int) -> list[float]:
@@ -505,8 +523,7 @@ class PastUses:
             self._stored.put(PastUse(question, tool, now))
 
     def weight(self) -> float:
-        """How much votes count in this library; 1 until `ToolSearch.learn` chose it. Raises a
-        `HotsetError`."""
+        """What `ToolSearch.learn` chose last; 1 before. Raises a `HotsetError`."""
         return self._weight.read().weight
 
     def has_grown(self) -> bool:

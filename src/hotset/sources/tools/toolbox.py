@@ -29,6 +29,7 @@ from hotset.errors import (
 )
 from hotset.files.lru import Lru
 from hotset.files.private_folder import private_folder
+from hotset.learn.events import Change, ChangeDecision, GateVerdict, change_id, encode_payload
 from hotset.nouns.deposit import PageAdded
 from hotset.nouns.knobs import ToolboxKnobs
 from hotset.nouns.page import Kind, PageId
@@ -81,12 +82,15 @@ from hotset.store.port import Store
 
 if TYPE_CHECKING:
     from hotset.sources.tools.tool_search import (
+        LearnedPast,
         ToolSearch,  # loads numpy, which no start should pay for
     )
 
 MOST_FOUND = 20
 """Tools that one question brings at most: more schemas than that are a list again."""
 
+_BY, _PAST = "tools", "toolbox.past"
+"""Who proposes a change, and the knob that it changes."""
 _FIND_SECONDS = 0.2
 _REST_SECONDS = 1.0  # between two looks for what is new
 _KEEP_SECONDS = 30.0  # for the store to take the code of a tool that is let go
@@ -535,8 +539,8 @@ class Toolbox:
             for name in swept.deleted:
                 self._log("ToolDeleted", name, "expired")
             self._relate()
-            if self._search is not None:
-                self._search.learn(self._clock())
+            if self._search is not None and (learned := self._search.learn(self._clock())):
+                self.keep_learned(learned)
             return swept.notes
         return ()
 
@@ -552,6 +556,31 @@ class Toolbox:
         if parts is not None:
             parts.registry.close()
             parts.graph.close()
+
+    def keep_learned(self, learned: LearnedPast) -> None:
+        """Write down how much past uses count from now on. It changes an order and hides nothing,
+        so the library's own past is enough to adopt it."""
+        if learned.weight == learned.before:
+            return
+        knobs, before = {_PAST: learned.weight}, {_PAST: learned.before}
+        id = change_id({**knobs, "uses": learned.queries}, _BY)
+        why = (
+            f"past uses of tools count {learned.weight:g} times as much as usual: asked for again, "
+            f"{learned.queries} of them rank {learned.gain:+.3f} [{learned.low:+.3f}, "
+            f"{learned.high:+.3f}] NDCG@10 higher"
+        )
+        figures = (learned.gain, learned.low, learned.high, learned.queries)
+        payloads = {
+            "ChangeProposed": Change(id, knobs, before, _BY, why, is_safe=True),
+            "ChangeGated": GateVerdict(id, True, *figures, why=why),
+            "ChangeAdopted": ChangeDecision(id, why),
+        }
+        now = self._clock()
+        events = (
+            Event(name, now, detail={"data": encode_payload(payload)})
+            for name, payload in payloads.items()
+        )
+        self._store().keep(*events).result()
 
     def _matches(self, query: str, limit: int, only: Sequence[str], session: str) -> ToolMatches:
         search, knobs = self._opened_search(), self.knobs()

@@ -29,6 +29,8 @@ from hotset.nouns.search import Filter, Query
 from hotset.nouns.turn import Event
 from hotset.runtime.audit import keep_event, retrieved_event, searched_event
 from hotset.runtime.filters import read_call
+from hotset.runtime.learned_state import read_state
+from hotset.runtime.learning import learned_knobs
 from hotset.runtime.model_tools import (
     FILTERS,
     FIND,
@@ -315,6 +317,7 @@ def open_toolbox(project: Project, config: Config) -> Iterator[Toolbox]:
     with closing(
         Toolbox(config, lambda: project.keeping, whose="hotset mcp", happened=happened)
     ) as toolbox:
+        toolbox.knobs = lambda: learned_knobs(config, read_state(project.keeping)).toolbox
         PROCESS.thread(_tend, "hotset-toolbox", toolbox, over)
         try:
             yield toolbox
