@@ -80,7 +80,7 @@ def test_an_embedder_that_fails_rests_while_words_find_and_serves_again_when_it_
         return ask(ready, "search_code", *({"query": query} for query in queries))
 
     with desk.serving() as ready:
-        assert "heron.md" in search("a heron by the lake")[0]
+        wait_until(lambda: "heron.md" in search("a heron by the lake")[0])
         switch["works"] = False
         found = search(*(f"heron by the lake {number}" for number in range(5)))
         assert all("heron.md" in each for each in found)

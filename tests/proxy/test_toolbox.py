@@ -49,6 +49,7 @@ from tests.proxy.talking import (
 from tests.proxy.test_leaving import _send
 from tests.proxy.wire import DIALECTS
 from tests.runtime import notes_server
+from tests.waiting import ask, wait_until
 
 ISSUE, ROWS, BREAK, VANISH = (
     "github__create_issue",
@@ -862,6 +863,7 @@ def test_a_call_by_name_of_a_broken_skill_is_answered_with_file_and_line_and_a_m
     script.write_text(good)
     call = Call("word-tools__count_words", {"text": "one two"})
     world = pair([Say(calls=(call,)), Say("So many.")] * 3, strict=True)
+    wait_until(lambda: (ask(world.address) or {}).get("tools_ready"))
     talk = Talk(world.address, dialect)
 
     talk.say("Count.")

@@ -359,6 +359,7 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "store": machine.keeper.trouble or "ok",
         "index": list(machine.follower.troubles),
         "resting": machine.toolbox.resting() if isinstance(machine.toolbox, Toolbox) else {},
+        "tools_ready": machine.toolbox is None or machine.toolbox.empty or machine.toolbox.ready,
         "memory": machine.pressure.report(),
         "scopes": [asdict(each) for each in PROCESS.counts()],
         "breakers": [asdict(each) for each in BREAKERS.states()],
