@@ -44,8 +44,8 @@ def group_v2(folder, current, most="max", high="max", files=0):
 
 def test_of_a_group_counts_what_the_kernel_cannot_drop(system):
     (system.groups / "cgroup.controllers").write_text("memory\n")
-    group_v2(system.groups / "work" / "agent", 900, most=1000, files=300)
-    reading = system("0::/work/agent\n")
+    group_v2(system.groups / "jobs" / "agent", 900, most=1000, files=300)
+    reading = system("0::/jobs/agent\n")
     assert (reading.used, reading.limit, reading.source) == (600, 1000, "cgroup v2")
     assert reading.share == 0.6
 
@@ -53,9 +53,9 @@ def test_of_a_group_counts_what_the_kernel_cannot_drop(system):
 @pytest.mark.row("V14")
 def test_the_tightest_of_all_groups_around_a_process_counts(system):
     (system.groups / "cgroup.controllers").write_text("memory\n")
-    group_v2(system.groups / "work" / "agent", 100, most=1000)
-    group_v2(system.groups / "work", 900, most=5000, high=1000)
-    reading = system("0::/work/agent\n")
+    group_v2(system.groups / "jobs" / "agent", 100, most=1000)
+    group_v2(system.groups / "jobs", 900, most=5000, high=1000)
+    reading = system("0::/jobs/agent\n")
     assert (reading.used, reading.limit) == (900, 1000)
 
 
@@ -66,7 +66,7 @@ def test_a_container_may_see_its_own_group_as_the_root(system):
 
 
 def test_version_1_has_other_names_and_a_huge_number_for_no_limit(system):
-    folder = system.groups / "memory" / "work"
+    folder = system.groups / "memory" / "jobs"
     folder.mkdir(parents=True)
     for where, limit in ((folder, 1000), (folder.parent, 9223372036854771712)):
         (where / "memory.limit_in_bytes").write_text(f"{limit}\n")
@@ -74,7 +74,7 @@ def test_version_1_has_other_names_and_a_huge_number_for_no_limit(system):
         (where / "memory.stat").write_text(
             "cache 9\ntotal_active_file 50\ntotal_inactive_file 50\n"
         )
-    reading = system("4:cpu,memory:/work\n0::/\n")
+    reading = system("4:cpu,memory:/jobs\n0::/\n")
     assert (reading.used, reading.limit, reading.source) == (600, 1000, "cgroup v1")
 
 
