@@ -353,9 +353,10 @@ def test_a_reply_that_a_client_saw_end_outlives_a_kill_right_behind_it(tmp_path,
                 while ended.acquire(blocking=False):
                     pass
                 for _ in range(chance.randrange(1, 12)):
-                    assert ended.acquire(timeout=PATIENCE), [
-                        work for work in at_work if work.done()
-                    ]
+                    assert ended.acquire(timeout=PATIENCE), (
+                        up.process.poll(),
+                        [work for work in at_work if work.done()],
+                    )
                 time.sleep(
                     chance.uniform(0, 0.003 if number % 2 else 0.1)
                 )  # the moment of the kill is what the seed chooses

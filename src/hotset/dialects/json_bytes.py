@@ -13,6 +13,7 @@ from msgspec import Raw
 
 from hotset.errors import Malformed
 from hotset.nouns.message import Span
+from hotset.typed import json_decoder
 
 _T = TypeVar("_T")
 _BOM = b"\xef\xbb\xbf"
@@ -27,8 +28,9 @@ _LONE = re.compile(
 """An escape of half a surrogate pair."""
 
 _any = msgspec.json.Decoder()
-_object = msgspec.json.Decoder(dict[str, Raw])
-_array = msgspec.json.Decoder(list[Raw])
+_object = json_decoder(dict[str, Raw])
+_array = json_decoder(list[Raw])
+_text = json_decoder(str)
 
 encode = msgspec.json.encode
 
@@ -277,7 +279,7 @@ def _key(body: bytes, here: int) -> tuple[Span, str]:
     match = _KEY.match(body, here)
     if match is None:
         raise Malformed(f"the body: expected a field name at byte {here}")
-    return Span(*match.span()), msgspec.json.decode(match.group(), type=str)
+    return Span(*match.span()), _text.decode(match.group())
 
 
 def _repair_text(raw: bytes) -> bytes:

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from hotset.typed import json_decoder
+
 Unit = Annotated[float, Meta(ge=0, le=1)]
 NotNegative = Annotated[float, Meta(ge=0, le=1e15)]
 """Sums of these stay finite, however many there are."""
@@ -145,7 +147,7 @@ EVENTS: Mapping[str, type[Struct]] = {
 }
 LEARN_EVENTS = frozenset(EVENTS)
 
-_DECODERS = {name: msgspec.json.Decoder(kind) for name, kind in EVENTS.items()}
+_DECODERS = {name: json_decoder(kind) for name, kind in EVENTS.items()}
 
 
 def encode_payload(payload: Struct) -> str:

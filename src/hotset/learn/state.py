@@ -53,6 +53,7 @@ from hotset.learn.trials import (
     shift,
     why_worse,
 )
+from hotset.typed import decode
 
 __all__ = ["EMPTY", "LEARN_EVENTS", "LearnState", "fold"]
 
@@ -136,7 +137,7 @@ def encode_state(state: LearnState) -> bytes:
 
 def decode_state(snapshot: bytes) -> LearnState:
     """Raises `msgspec.MsgspecError`."""
-    return msgspec.json.decode(snapshot, type=LearnState)
+    return decode(snapshot, LearnState)
 
 
 def fold(state: LearnState, number: int, name: str, data: str, time: float) -> LearnState:

@@ -45,6 +45,7 @@ from hotset.replay.evolve_search import (
 )
 from hotset.replay.report import Ruling, gather
 from hotset.sources.memory.recall_signals import RecallLog
+from hotset.typed import decode
 
 FOLDER = "evolve"
 """In a project's data folder: every point that was measured, and the last result. It can be deleted
@@ -138,7 +139,7 @@ class PointCache:
                 file.unlink()
             for line in file.read_bytes().split(b"\n"):
                 with suppress(msgspec.MsgspecError):
-                    key, scores = msgspec.json.decode(line, type=_CachedLine)
+                    key, scores = decode(line, _CachedLine)
                     cache.known |= {(key, name): score for name, score in scores.items()}
         old = sorted(folder.glob(f"*{_POINTS}"), key=lambda each: -each.stat().st_mtime)
         for other in old[_KEPT:]:
@@ -434,7 +435,7 @@ def keep_result(folder: Path, result: EvolveResult) -> None:
 def read_result(folder: Path) -> EvolveResult | None:
     """The last result; None if there is none, or it was deleted."""
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode((folder / _RESULT).read_bytes(), type=EvolveResult)
+        return decode((folder / _RESULT).read_bytes(), EvolveResult)
     return None
 
 

@@ -28,6 +28,7 @@ from hotset.runtime.session_arm import SessionArm, arm_of_session, keys_of_turn
 from hotset.runtime.session_notes import found_by, has_brought, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
 from hotset.store.port import Store, Where
+from hotset.typed import decode
 from hotset.window.ghosts import not_in_client
 from hotset.window.handoff import HANDOFF_NOTE
 from hotset.window.retrieval_tools import OUR_TOOLS, SEARCH, offered_specs
@@ -231,7 +232,7 @@ def _open_request(store: Store, turn: Turn, dialects: Dialects) -> Request | Non
         return None
     dialect = dialects[turn.dialect]
     body = {
-        **msgspec.json.decode(store.content(turn.params), type=dict[str, msgspec.Raw]),
+        **decode(store.content(turn.params), dict[str, msgspec.Raw]),
         "model": turn.model,
         **dialect.compose("", [{"role": "user", "content": "-"}]),
         "tools": msgspec.Raw(store.content(turn.tools)),
@@ -365,8 +366,8 @@ def asked_sources(store: Store, turns: Sequence[TurnId]) -> dict[str, tuple[Aske
     return {
         turn: tuple(
             AskedSource(name, results, ms)
-            for name, (results, ms) in msgspec.json.decode(
-                note.value or b"{}", type=dict[str, tuple[int, float]]
+            for name, (results, ms) in decode(
+                note.value or b"{}", dict[str, tuple[int, float]]
             ).items()
         )
         for turn, note in notes.items()
@@ -379,7 +380,7 @@ def logged_candidates(
     """The candidates of these turns, by turn."""
     notes = store.notes(_CANDIDATES, turns) if turns else {}
     return {
-        turn: tuple(msgspec.json.decode(note.value or b"[]", type=list[DecidedCandidate]))
+        turn: tuple(decode(note.value or b"[]", list[DecidedCandidate]))
         for turn, note in notes.items()
     }
 
@@ -413,7 +414,7 @@ def _knobs_at(store: Store, turn: Turn, line: Sequence[Chain]) -> dict[str, Any]
     keys = keys_of_turn(store, turn.session, set(line)).every
     notes = store.notes(_KNOBS, keys, turn.ref)
     note = next((notes[key] for key in keys if key in notes), None)
-    return msgspec.json.decode(note.value or b"{}", type=dict[str, Any]) if note else None
+    return decode(note.value or b"{}", dict[str, Any]) if note else None
 
 
 def _deciding_knob(row: Shown, page: Page | None, knobs: Knobs) -> str:

@@ -18,6 +18,7 @@ from hotset.nouns.note import Note, Space
 from hotset.nouns.page import ROOT, Chain, Kind, Role, SessionId
 from hotset.nouns.turn import TurnId
 from hotset.store.port import Store
+from hotset.typed import decode
 from hotset.window.work.prompts import prompt_words
 
 _MOST_BYTES = 4000  # of a first prompt
@@ -147,6 +148,6 @@ def arm_of_session(store: Store, id: SessionId) -> SessionArm:
 
 def _decoded(note: Note) -> SessionArm:
     try:
-        return msgspec.json.decode(note.value or b"{}", type=SessionArm)
+        return decode(note.value or b"{}", SessionArm)
     except msgspec.DecodeError:
         return PLAIN

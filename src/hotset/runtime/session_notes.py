@@ -23,6 +23,7 @@ from hotset.nouns.tool import Deferring
 from hotset.nouns.turn import Turn, TurnRef
 from hotset.nouns.window import Hidden, SentRequest
 from hotset.store.port import Store
+from hotset.typed import decode
 from hotset.window.calibrate import Calibration, from_numbers, prior
 from hotset.window.deferred_tools import describe_tool
 
@@ -91,7 +92,7 @@ class Calibrations:
 def _read_calibration(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
     note = store.notes(_CALIBRATION, [model], as_of).get(model)
     return from_numbers(
-        msgspec.json.decode(note.value or b"{}", type=dict[str, float]) if note is not None else {},
+        decode(note.value or b"{}", dict[str, float]) if note is not None else {},
         model,
     )
 
@@ -127,7 +128,7 @@ def has_brought(turn: Turn, store: Store) -> bool:
 def _brought_at(head: Chain, store: Store, as_of: TurnRef | None = None) -> float | None:
     """When a request that ended with this message last brought our tools."""
     note = store.notes(_BROUGHT, [head], as_of).get(head)
-    return msgspec.json.decode(note.value or b"", type=float) if note is not None else None
+    return decode(note.value or b"", float) if note is not None else None
 
 
 _RESPONSE = Space("response")
@@ -167,7 +168,7 @@ class Resuming:
             and (note := store.notes(_RESPONSE, [request.previous]).get(request.previous))
             is not None
         ):
-            known = msgspec.json.decode(note.value or b"", type=_Continuation)
+            known = decode(note.value or b"", _Continuation)
         return (
             resume(request, dialect, known.last, [each.encode() for each in known.answers])
             if known is not None
@@ -304,7 +305,7 @@ def _referred_tools(row: Hidden, dialect: Dialect) -> frozenset[str]:
 
 def _read_definitions(note: Note) -> Definitions:
     try:
-        kept = msgspec.json.decode(note.value or b"", type=list[tuple[str, str, str]])
+        kept = decode(note.value or b"", list[tuple[str, str, str]])
     except msgspec.DecodeError:
         return {}
     specs = (

@@ -17,6 +17,7 @@ from hotset.runtime.decision import asked_sources, logged_candidates, used_ids
 from hotset.runtime.session_arm import arm_of_session
 from hotset.sources.memory import OUTCOME
 from hotset.store.port import Store
+from hotset.typed import decode
 
 _RECALLED = "Recalled"
 _SIGNALS = {
@@ -162,7 +163,7 @@ class _SessionLog:
 def _recall_strategies(detail: Mapping[str, Any], ms: float) -> Iterator[RetrievalStrategy]:
     """The strategies of a recall with the candidates that each had; the time is the recall's."""
     try:
-        signals = msgspec.json.decode(str(detail.get("signals", "")), type=list[dict[str, float]])
+        signals = decode(str(detail.get("signals", "")), list[dict[str, float]])
     except msgspec.DecodeError:
         return
     for type, names in _SIGNALS.items():
@@ -200,7 +201,7 @@ def observed_figures(store: Store) -> dict[str, SessionFigures]:
     found: dict[str, SessionFigures] = {}
     for event in store.events(name=OBSERVED):
         try:
-            figures = msgspec.json.decode(str(event.detail.get("data", "")), type=SessionFigures)
+            figures = decode(str(event.detail.get("data", "")), SessionFigures)
         except msgspec.DecodeError:
             continue
         found[figures.session] = figures

@@ -43,6 +43,7 @@ from hotset.store.tables import (
 )
 from hotset.store.wal import commit
 from hotset.store.writer import insert_blob, insert_row
+from hotset.typed import convert
 
 FORMAT = 4
 _READABLE = (
@@ -146,11 +147,7 @@ def _row(number: int, fields: dict[str, Any]) -> Row:
     if noun is Note and isinstance(text := fields.pop("text", None), str):
         fields["value"] = base64.b64encode(text.encode()).decode()
     try:
-        row: Row = (
-            memory_from_fields(fields)
-            if noun is MemoryRecord
-            else msgspec.convert(fields, type=noun)
-        )
+        row: Row = memory_from_fields(fields) if noun is MemoryRecord else convert(fields, noun)
     except msgspec.ValidationError as error:
         raise BadInput(f"line {number}: not a {name}: {error}") from error
     return row

@@ -24,6 +24,7 @@ from hotset.nouns.memory import (
 )
 from hotset.nouns.turn import Event
 from hotset.store.port import Lookup, Writing
+from hotset.typed import convert, decode, json_decoder
 
 
 def encode_memory(memory: MemoryRecord) -> bytes:
@@ -37,9 +38,7 @@ def decode_memory(kind: MemoryKind, body: bytes) -> MemoryRecord:
 
 def memory_from_fields(fields: dict[str, Any]) -> MemoryRecord:
     """The inverse of `msgspec.to_builtins`. Raises `msgspec.ValidationError`."""
-    return _memory(
-        msgspec.convert(fields, type=_shape(msgspec.convert(fields.get("kind"), type=MemoryKind)))
-    )
+    return _memory(convert(fields, _shape(convert(fields.get("kind"), MemoryKind))))
 
 
 def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
@@ -65,7 +64,7 @@ def refuse_unfit(row: MemoryRecord | MemoryLink | MemoryUse) -> None:
         again = (
             decode_memory(row.kind, body)
             if isinstance(row, MemoryRecord)
-            else msgspec.json.decode(body, type=type(row))
+            else decode(body, type(row))
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise BadInput(f"{described} holds what cannot be stored: {_why(error)}") from error
@@ -89,7 +88,7 @@ def _memory(shape: msgspec.Struct) -> MemoryRecord:
 
 @cache
 def _decoder(kind: MemoryKind) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_shape(kind))
+    return json_decoder(_shape(kind))
 
 
 @cache

@@ -17,6 +17,7 @@ from hotset.files.deadline_pool import Debouncer
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.note import Note, Space
 from hotset.store.port import Store
+from hotset.typed import decode
 
 _Value = TypeVar("_Value", bound=msgspec.Struct)
 _Item = TypeVar("_Item")
@@ -98,7 +99,7 @@ class StoredValue(Generic[_Value]):
             return note
         with suppress(OSError, msgspec.DecodeError, Conflict):
             raw = self._old_file.read_bytes()
-            msgspec.json.decode(raw, type=self._kind)
+            decode(raw, self._kind)
             time = self._old_file.stat().st_mtime
             store.keep(NoteWritten(self._space, self._key, raw, time, expects=0)).result()
             self._old_file.unlink(missing_ok=True)
@@ -107,7 +108,7 @@ class StoredValue(Generic[_Value]):
     def _decoded(self, note: Note | None) -> _Value:
         if note is not None and note.value is not None:
             with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                return msgspec.json.decode(note.value, type=self._kind)
+                return decode(note.value, self._kind)
         return self._kind()
 
 

@@ -37,6 +37,7 @@ from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen
 from hotset.nouns.window import Cause, Form
 from hotset.store.memory_versions import decode_memory, encode_memory
 from hotset.store.port import Blob, HiddenRow, Row, SentRow, ShownRow
+from hotset.typed import decode
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -316,7 +317,7 @@ def _optional(codec: ColumnCodec) -> ColumnCodec:
 
 def _typed_codec(kind: Any) -> ColumnCodec:
     """Codec for a value that its JSON describes completely."""
-    return ColumnCodec(_json, lambda text: msgspec.json.decode(text, type=kind))
+    return ColumnCodec(_json, lambda text: decode(text, kind))
 
 
 def _counts(usage: Usage) -> str:

@@ -11,7 +11,6 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from hotset.errors import Malformed
@@ -20,6 +19,7 @@ from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import Role
 from hotset.nouns.window import Cause, Form, Line, Shown
+from hotset.typed import decode
 from hotset.window.birth import shorten_results
 from hotset.window.evict import StepNames, may_leave, pays, shown_anew
 from hotset.window.leave import (
@@ -314,5 +314,5 @@ def _heats(weighed: WeighedConversation, steps: Sequence[Step]) -> dict[int, flo
 
 def decode_state(value: bytes) -> AnyState:
     """A state as it was stored. Raises `msgspec.MsgspecError`."""
-    state: AnyState = msgspec.json.decode(value, type=AnyState)
+    state: AnyState = decode(value, AnyState)
     return state

@@ -20,6 +20,7 @@ from hotset.text.client_marks import (
     mark_at,
 )
 from hotset.text.clip import clip
+from hotset.typed import decode
 from hotset.window.leave import reference
 
 _PLACES = {
@@ -94,7 +95,7 @@ def _item_type(content: bytes) -> str:
     if b"compaction" not in content:
         return ""
     try:
-        found = msgspec.json.decode(content, type=_Item).type
+        found = decode(content, _Item).type
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
     return found if found in COMPACTION_ITEMS else ""

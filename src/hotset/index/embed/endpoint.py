@@ -14,6 +14,7 @@ import numpy as np
 
 from hotset.errors import BadConfig, UpstreamFailed
 from hotset.index.embed.port import Vectors, normalise
+from hotset.typed import decode
 
 _MOST_TEXTS = 64  # of a request: servers take at least so many
 _MOST_REQUEST = 200_000  # characters of a request: some 60,000 tokens, where OpenAI takes 300,000
@@ -67,7 +68,7 @@ class Endpoint:
         if status != http.client.OK:
             raise UpstreamFailed(f"{self._where} answered {status}{_REASONS.get(status, '')}")
         try:
-            rows = sorted(msgspec.json.decode(reply, type=_Reply).data, key=lambda row: row.index)
+            rows = sorted(decode(reply, _Reply).data, key=lambda row: row.index)
         except msgspec.DecodeError as error:
             raise UpstreamFailed(f"{self._where} gave no list of vectors: {error}") from error
         if [row.index for row in rows] != list(range(len(texts))):

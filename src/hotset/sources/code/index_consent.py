@@ -15,6 +15,7 @@ from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.note import Scope, Space
 from hotset.sources.code.manifest import remove_manifest
 from hotset.store.store_files import has_store
+from hotset.typed import decode
 
 _CONSENT = Space("code consent", Scope.MACHINE, keeps=1)
 _OLD_FILE = "consent.json"  # where earlier versions kept it
@@ -50,7 +51,7 @@ def read_consent(folder: Path, unreadable: Consent = UNANSWERED) -> Consent:
     old_file = folder / _OLD_FILE
     if not has_store(folder):
         try:
-            return msgspec.json.decode(old_file.read_bytes(), type=Consent)
+            return decode(old_file.read_bytes(), Consent)
         except (OSError, ValueError, msgspec.DecodeError):
             return UNANSWERED
     # Imported here: a tenth of a second that a project without a store does not pay.

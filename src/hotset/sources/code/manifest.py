@@ -624,8 +624,9 @@ def _codec() -> tuple[msgspec.msgpack.Encoder, msgspec.msgpack.Decoder[tuple[Chu
     import msgspec  # noqa: PLC0415
 
     from hotset.sources.code.chunks import Chunk  # noqa: PLC0415
+    from hotset.typed import msgpack_decoder  # noqa: PLC0415
 
-    return msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(tuple[Chunk, ...])
+    return msgspec.msgpack.Encoder(), msgpack_decoder(tuple[Chunk, ...])
 
 
 def _folder_stamp(folder: Stat) -> str:

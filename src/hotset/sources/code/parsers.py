@@ -40,6 +40,7 @@ from hotset.sources.code.symbols import (
     with_statements,
 )
 from hotset.text.languages import LANGUAGES, Language
+from hotset.typed import msgpack_decoder
 
 GRAMMARS = "grammars"
 """The folder for unpacked grammars, in a project's data folder."""
@@ -197,7 +198,7 @@ class _Worker:
             message = receive(self._process.stdout)
         except OSError:
             return None
-        return None if message is None else msgspec.msgpack.decode(message, type=ParseReply)
+        return None if message is None else msgpack_decoder(ParseReply).decode(message)
 
     def end(self) -> None:
         self._process.kill()
@@ -264,7 +265,7 @@ def main() -> None:
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
-    questions = msgspec.msgpack.Decoder(ParseRequest)
+    questions = msgpack_decoder(ParseRequest)
     while (message := receive(sys.stdin.buffer)) is not None:
         signal.setitimer(
             signal.ITIMER_PROF, seconds

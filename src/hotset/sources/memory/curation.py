@@ -46,6 +46,7 @@ from hotset.sources.memory.memory_writer import (
 )
 from hotset.sources.memory.patterns import is_routine
 from hotset.store.port import Store
+from hotset.typed import decode
 
 PROOFS = 3
 """Successful sessions after which a procedure is offered as a skill."""
@@ -103,7 +104,7 @@ def labels(store: Store) -> Mapping[MemoryId, Label]:
     found: dict[MemoryId, Label] = {}
     for id, note in store.notes(_REVIEWS).items():
         try:
-            found[MemoryId(id)] = msgspec.json.decode(note.value or b"", type=Label)
+            found[MemoryId(id)] = decode(note.value or b"", Label)
         except msgspec.MsgspecError:
             continue
     return found
@@ -182,7 +183,7 @@ def learn_answer(store: Store) -> LearnAnswer | None:
     if note is None or note.value is None:
         return None
     try:
-        return msgspec.json.decode(note.value, type=LearnAnswer)
+        return decode(note.value, LearnAnswer)
     except msgspec.MsgspecError:
         return None
 

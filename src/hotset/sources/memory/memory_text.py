@@ -60,6 +60,7 @@ from hotset.sources.memory.memory_writer import known_memory
 from hotset.store.port import Store
 from hotset.text.terms import topic_words
 from hotset.tokens import count
+from hotset.typed import decode
 
 if TYPE_CHECKING:
     from hotset.sources.memory.project_memories import MemoryDetails
@@ -186,7 +187,7 @@ class TermRarity:
         if self._known[0] != stamp:
             kept = WordFrequencies()
             with suppress(OSError, msgspec.DecodeError):
-                kept = msgspec.json.decode(self._path.read_bytes(), type=WordFrequencies)
+                kept = decode(self._path.read_bytes(), WordFrequencies)
             self._known = stamp, kept
         return self._known[1]
 

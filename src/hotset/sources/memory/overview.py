@@ -28,6 +28,7 @@ from hotset.sources.memory.data_lines import DAY, line, line_of, one_line
 from hotset.sources.memory.kinds import KINDS, NAMED_KINDS
 from hotset.sources.memory.memory_writer import is_derived
 from hotset.store.port import Store
+from hotset.typed import decode
 
 HALF_LIFE = 30 * DAY
 """In which an untouched topic comes to count half."""
@@ -386,7 +387,7 @@ class OverviewFile:
 
 def _read(path: Path) -> Overview | None:
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Overview)
+        kept = decode(path.read_bytes(), Overview)
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return None
     return kept if kept.format == FORMAT else None

@@ -51,6 +51,7 @@ from hotset.text.sentences import SENTENCE_END
 from hotset.text.stops import CHAT
 from hotset.text.terms import Term, first_hits
 from hotset.text.words import lower_in_place, word_set
+from hotset.typed import decode
 
 if TYPE_CHECKING:
     import numpy as np
@@ -424,7 +425,7 @@ def recall_log(events: Iterable[Event]) -> Iterator[RecallLog]:
 def _logged_candidates(detail: Mapping[str, str | int | float]) -> tuple[LoggedCandidate, ...]:
     ids = str(detail.get("ids", "")).split()
     try:
-        signals = msgspec.json.decode(str(detail.get("signals", "")), type=list[dict[str, float]])
+        signals = decode(str(detail.get("signals", "")), list[dict[str, float]])
     except msgspec.DecodeError:  # a foreign event
         return ()
     if len(ids) != len(signals):

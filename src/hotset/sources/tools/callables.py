@@ -19,6 +19,7 @@ import msgspec
 from hotset.errors import BadInput, Malformed
 from hotset.nouns.tool import OriginKind, Returned, Tool, ToolOrigin
 from hotset.sources.tools.tool_names import full_name, slug
+from hotset.typed import convert
 
 OURS = ToolOrigin("hotset", OriginKind.CALLABLE)
 """Where tools of our own come from."""
@@ -57,7 +58,7 @@ class BoundFunction:
     def _converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
             return {
-                name: msgspec.convert(value, self.types.get(name, Any), strict=False)
+                name: convert(value, self.types.get(name, Any), strict=False)
                 for name, value in arguments.items()
             }
         except msgspec.ValidationError as error:

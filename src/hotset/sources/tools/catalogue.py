@@ -69,6 +69,7 @@ from hotset.sources.tools.tool_names import HASH, LONGEST, full_name, short_hash
 from hotset.store.port import Store
 from hotset.text.characters import visible
 from hotset.text.suspicion import OUR_TOOLS
+from hotset.typed import json_decoder
 
 if TYPE_CHECKING:
     from hotset.sources.tools.tool_search import ToolSearch
@@ -497,9 +498,9 @@ def _not_found(name: str, near: Sequence[str], *, several: bool = False) -> str:
     )
 
 
-_STORED = msgspec.json.Decoder(SourceFile)
-_UNREAD = msgspec.json.Decoder(UndecodedFile)
-_ENTRY = msgspec.json.Decoder(CatalogueEntry)
+_STORED = json_decoder(SourceFile)
+_UNREAD = json_decoder(UndecodedFile)
+_ENTRY = json_decoder(CatalogueEntry)
 
 
 @dataclass(frozen=True, slots=True)

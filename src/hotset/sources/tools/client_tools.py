@@ -14,13 +14,14 @@ from hotset.errors import Malformed
 from hotset.nouns.page import Kind, SessionId
 from hotset.store.port import Store, Where
 from hotset.text.terms import first_hits, terms
+from hotset.typed import json_decoder
 from hotset.window.toolbox_tools import USE, parse_use
 
 _DEFERRED = "defer_loading"
 _MOST_SEARCHED = 200
 """Sessions that are looked at: a client's side requests are sessions without tools."""
 
-_RAW = msgspec.json.Decoder(list[msgspec.Raw])
+_RAW = json_decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ from hotset.sources.tools.sweep import CYCLE
 from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
 from hotset.text.clip import clip_prose, safe_line
+from hotset.typed import decode
 from hotset.window.birth import shorten_alone
 from hotset.window.deferred_tools import MOST_DEFERRED, without_deferred_tools
 from hotset.window.ghosts import (
@@ -512,7 +513,7 @@ def _note(chain: Chain, offer: ToolOffer) -> NoteWritten:
 
 def _read(note: Note) -> ToolOffer | None:
     try:
-        kept = msgspec.json.decode(note.value or b"", type=_OfferRecord)
+        kept = decode(note.value or b"", _OfferRecord)
     except msgspec.DecodeError:
         return None
     specs = (

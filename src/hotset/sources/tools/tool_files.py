@@ -32,6 +32,7 @@ from hotset.sources.tools.approval import CatalogueEntry
 from hotset.sources.tools.found.folders import lstat_of
 from hotset.sources.tools.tool_names import short_hash, slug
 from hotset.text.characters import skeleton
+from hotset.typed import decode, json_decoder
 
 FORMAT = 1
 _LOCK = ".lock"
@@ -177,7 +178,7 @@ class ToolFiles:
 
 def _refuse_newer(files: ToolFiles, file: str) -> None:
     try:
-        newest = msgspec.json.decode((files.folder / file).read_bytes(), type=SourceLabel).format
+        newest = decode((files.folder / file).read_bytes(), SourceLabel).format
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return
     if newest > FORMAT:
@@ -212,7 +213,7 @@ class _NamedFile(SourceLabel, frozen=True, omit_defaults=True):
     tools: dict[str, _NamedEntry] = msgspec.field(default_factory=dict)
 
 
-_DECODER = msgspec.json.Decoder(_NamedFile)
+_DECODER = json_decoder(_NamedFile)
 
 
 class NameIndex:

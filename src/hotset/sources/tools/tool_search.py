@@ -41,6 +41,7 @@ from hotset.text.human_language import STOPS, is_latin, language_of, pairs_of_le
 from hotset.text.stems import light_stem
 from hotset.text.stops import TOOL_PROMPT
 from hotset.text.words import split_humps, word_set
+from hotset.typed import decode
 
 _log = logging.getLogger("hotset")
 
@@ -614,7 +615,7 @@ def _count_votes(tools: Sequence[str], likeness: Sequence[float]) -> Mapping[str
 def _decode_uses(lines: Iterable[bytes]) -> Iterator[PastUse]:
     for line in lines:
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            yield msgspec.json.decode(line, type=PastUse)
+            yield decode(line, PastUse)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,13 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-import msgspec
-
 from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
 from hotset.files.private_folder import private_folder
 from hotset.files.scope import PROCESS
 from hotset.surfaces.proxy.address import HOST, Address, find_proxy, read_note
+from hotset.typed import decode
 
 _START_SECONDS = 20.0
 _STOP_SECONDS = 1.0
@@ -241,11 +240,7 @@ class ProxySupervisor:
                     f"the proxy did not answer within {seconds:.0f} s; see {self.log}"
                 )
         announced = urlsplit(
-            str(
-                msgspec.json.decode(ready.read_bytes(), type=dict[str, str | int])[
-                    "anthropic_base_url"
-                ]
-            )
+            str(decode(ready.read_bytes(), dict[str, str | int])["anthropic_base_url"])
         )
         ready.unlink()
         note = read_note(self._config.folder)

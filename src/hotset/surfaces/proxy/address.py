@@ -17,6 +17,7 @@ import msgspec
 from hotset.config import Config
 from hotset.errors import BadInput
 from hotset.files.write import create_file, write_output
+from hotset.typed import decode
 
 HOST = "127.0.0.1"
 
@@ -123,7 +124,7 @@ def remove_note(folder: Path, address: Address) -> None:
 def read_note(folder: Path) -> Address | None:
     """The note of the last proxy of this project, which may be dead by now: see `ask_proxy`."""
     try:
-        return msgspec.json.decode((folder / _NOTE_FILE).read_bytes(), type=Address)
+        return decode((folder / _NOTE_FILE).read_bytes(), Address)
     except (OSError, msgspec.DecodeError):
         return None
 
@@ -136,7 +137,7 @@ def ask_proxy(
     try:
         connection.request("GET", f"/{address.token}/{path}")
         response = connection.getresponse()
-        status: dict[str, Any] = msgspec.json.decode(response.read(), type=dict[str, Any])
+        status: dict[str, Any] = decode(response.read(), dict[str, Any])
     except (OSError, http.client.HTTPException, msgspec.DecodeError):
         return None
     finally:

@@ -43,6 +43,7 @@ from hotset.testing.recording import (
     session,
 )
 from hotset.testing.upstream.script import Call, Received, Say
+from hotset.typed import decode
 from hotset.window.price import dollars, price_of
 
 _ANTHROPIC, _RESPONSES = "/v1/messages", "/v1/responses"
@@ -434,7 +435,7 @@ class ProxyProcess:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise HotsetError(f"the proxy did not start; see {self._folder / 'proxy.log'}")
             time.sleep(_POLL_SECONDS)
-        announced = msgspec.json.decode(ready.read_bytes(), type=dict[str, str | int])
+        announced = decode(ready.read_bytes(), dict[str, str | int])
         self.root = str(announced["anthropic_base_url"])
         self._port = urlsplit(self.root).port or 0
 

@@ -21,6 +21,7 @@ import msgspec
 from hotset.nouns.message import DialectName
 from hotset.testing.upstream.script import Call, Say
 from hotset.testing.upstream.wires import WIRES, arguments
+from hotset.typed import json_decoder
 
 _FOLDER = files("hotset.testing.recording")
 
@@ -102,14 +103,14 @@ def session() -> Recording:
 
     Some fifty model calls and 400 KB of tool output, always the same bytes.
     """
-    lines = msgspec.json.Decoder(_Line).decode_lines(_read("session.jsonl"))
+    lines = json_decoder(_Line).decode_lines(_read("session.jsonl"))
     steps: list[RecordedStep] = []
     for place, line in enumerate(lines):
         if line.prompt is not None:
             steps.append(RecordedPrompt(line.prompt))
         elif line.reply is not None:
             steps += _reply_steps(line.reply, lines[place + 1 :])
-    tools = msgspec.json.Decoder(RecordedTool).decode_lines(_read("tools.jsonl"))
+    tools = json_decoder(RecordedTool).decode_lines(_read("tools.jsonl"))
     return Recording(_read("system.txt").decode(), tuple(tools), tuple(steps))
 
 

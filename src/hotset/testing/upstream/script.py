@@ -16,6 +16,7 @@ import msgspec
 
 from hotset.nouns.message import DialectName
 from hotset.testing.upstream.faults import Fault, Hold, Status
+from hotset.typed import convert, decode
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -60,7 +61,7 @@ class Received:
     def json(self) -> dict[str, Any]:
         """The body as a JSON object; raises `ValueError` for anything else."""
         try:
-            return msgspec.json.decode(self.decoded, type=dict[str, Any])
+            return decode(self.decoded, dict[str, Any])
         except (
             msgspec.MsgspecError,
             RecursionError,
@@ -239,8 +240,8 @@ def read_script(path: Path) -> tuple[Say, ...]:
 
 def _say(path: Path, number: int, line: str) -> Say:
     try:
-        fields = msgspec.json.decode(line, type=dict[str, Any])
-        calls = tuple(msgspec.convert(call, Call) for call in fields.pop("calls", ()))
+        fields = decode(line, dict[str, Any])
+        calls = tuple(convert(call, Call) for call in fields.pop("calls", ()))
         given = fields.pop("fault", None) or ()
         faults = tuple(_fault(fault) for fault in ([given] if isinstance(given, dict) else given))
         return Say(**fields, calls=calls, fault=faults or None)
@@ -250,7 +251,5 @@ def _say(path: Path, number: int, line: str) -> Say:
 
 def _fault(fields: Mapping[str, Any]) -> Fault:
     kind = _FAULTS[fields["type"]]
-    fault: Fault = msgspec.convert(
-        {key: value for key, value in fields.items() if key != "type"}, kind
-    )
+    fault: Fault = convert({key: value for key, value in fields.items() if key != "type"}, kind)
     return fault

@@ -15,6 +15,7 @@ import msgspec
 
 from hotset.text.clip import clip
 from hotset.text.outline import paragraphs
+from hotset.typed import decode, json_decoder
 from hotset.window.preview.content import Body, ToolQuery, closeness
 from hotset.window.preview.excerpt import (
     ExcerptView,
@@ -97,7 +98,7 @@ def is_json(text: str) -> bool:
     if stripped[:1] + stripped[-1:] not in ("{}", "[]"):
         return False
     try:
-        msgspec.json.decode(_bytes(stripped), type=msgspec.Raw)
+        decode(_bytes(stripped), msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
@@ -409,7 +410,7 @@ def _entries(path: str, raw: bytes, depth: int, place: float) -> Iterator[_Entry
 def _string(path: str, raw: bytes, place: float) -> Iterator[_Entry]:
     """The lines of a long text inside JSON; a description if it is encoded bytes."""
     try:
-        text: str = msgspec.json.decode(raw, type=str)
+        text: str = decode(raw, str)
     except msgspec.DecodeError:
         text = _text(raw)
     whole = text.split("\n")[:_MOST]
@@ -496,8 +497,8 @@ _LISTED_CELL = 40
 _CATEGORIES = 8  # distinct values of a column that are counted one by one
 _LONGEST_KEY = 80
 
-_values = msgspec.json.Decoder(list[msgspec.Raw])
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_values = json_decoder(list[msgspec.Raw])
+_members = json_decoder(dict[str, msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)

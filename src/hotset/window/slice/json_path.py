@@ -11,6 +11,7 @@ from itertools import islice
 import msgspec
 
 from hotset.nouns.retrieval import Span
+from hotset.typed import json_decoder
 from hotset.window.slice.fit import Count, Cut, clip_to_tokens, count_fitting, fits, tokens
 from hotset.window.slice.lines import by_lines, merge_spans, rest_of, span_name
 
@@ -337,9 +338,9 @@ def _whole_rows(every: Sequence[str]) -> Iterator[str]:
         yield "\n".join(row)
 
 
-_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
-_ANY = msgspec.json.Decoder(msgspec.Raw)
+_OBJECT = json_decoder(dict[str, msgspec.Raw])
+_ARRAY = json_decoder(list[msgspec.Raw])
+_ANY = json_decoder(msgspec.Raw)
 _BEGINS = re.compile(r"^[ \t]*[\[{]", re.MULTILINE)
 
 Fields = dict[str, bytes]

@@ -48,6 +48,7 @@ from hotset.sources.tools.found.signatures import Function, Script, own_names
 from hotset.sources.tools.running import host_calls
 from hotset.sources.tools.tool_names import RESERVED, full_name, slug
 from hotset.text.charset import decode
+from hotset.typed import msgpack_decoder
 
 SKILL_FILE = "SKILL.md"
 _MOST_FOLDERS = 2000
@@ -580,8 +581,8 @@ class _Body(msgspec.Struct):
 
 
 _BODY = msgspec.msgpack.Encoder()
-_BODIES = msgspec.msgpack.Decoder(_Body)
-_LOOKS = msgspec.msgpack.Decoder(_CachedScan)
+_BODIES = msgpack_decoder(_Body)
+_LOOKS = msgpack_decoder(_CachedScan)
 
 
 def _made_by() -> str:

@@ -24,6 +24,7 @@ from hotset.nouns.tool import Http, OriginKind, Returned, Tool, ToolOrigin
 from hotset.sources.tools.running import SERVERS
 from hotset.sources.tools.running.processes import LONGEST, ServerGone, ServerProcess
 from hotset.sources.tools.tool_names import full_name
+from hotset.typed import json_decoder
 
 MODERN = "2026-07-28"
 """The version since which there is no handshake: every request carries all there is to know."""
@@ -328,11 +329,11 @@ class _Result(msgspec.Struct):
     requestState: str | None = None  # noqa: N815
 
 
-_INITIALIZED = msgspec.json.Decoder(_Initialized)
-_DISCOVERED = msgspec.json.Decoder(_Discovered)
-_PAGE = msgspec.json.Decoder(_Page)
-_TOOL = msgspec.json.Decoder(_ListedTool)
-_RESULT = msgspec.json.Decoder(_Result)
+_INITIALIZED = json_decoder(_Initialized)
+_DISCOVERED = json_decoder(_Discovered)
+_PAGE = json_decoder(_Page)
+_TOOL = json_decoder(_ListedTool)
+_RESULT = json_decoder(_Result)
 
 
 async def _initialize(connection: RpcConnection, seconds: float) -> _Greeted:
@@ -691,7 +692,7 @@ def messages(line: bytes) -> Iterator[RpcMessage]:
     yield from found if isinstance(found, list) else [found]
 
 
-_LINE: msgspec.json.Decoder[RpcMessage | list[RpcMessage]] = msgspec.json.Decoder(
+_LINE: msgspec.json.Decoder[RpcMessage | list[RpcMessage]] = json_decoder(
     RpcMessage | list[RpcMessage]
 )
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
@@ -749,7 +750,7 @@ class _Error(msgspec.Struct):
     message: str = "it refused, and did not say why"
 
 
-_ERROR = msgspec.json.Decoder(_Error)
+_ERROR = json_decoder(_Error)
 
 
 def _refused(error: bytes) -> RpcRefused:

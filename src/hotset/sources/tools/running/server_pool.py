@@ -42,6 +42,7 @@ from hotset.sources.tools.running.mcp_client import (
     greet,
 )
 from hotset.sources.tools.running.processes import ServerGone, Supervisor, memory_of
+from hotset.typed import decode
 
 if TYPE_CHECKING:
     from hotset.sources.tools.running.mcp_http import HttpClient
@@ -886,7 +887,7 @@ def running_everywhere(config: Config) -> list[RunningServer]:
             path.unlink(missing_ok=True)
             continue
         try:
-            rows = msgspec.json.decode(path.read_bytes(), type=list[RunningServer])
+            rows = decode(path.read_bytes(), list[RunningServer])
         except (OSError, msgspec.DecodeError):
             continue
         found += [_measured(each) for each in rows if each.pid is None or _is_alive(each.pid)]
