@@ -263,6 +263,7 @@ _KNOBS_OF = {
     Cause.REWOUND: "early",
     Cause.PAYS: "regret",
     Cause.GROWN: "most",
+    Cause.HANDOFF: "handoff.at",
 }
 """The knob by which pages leave, by cause."""
 
