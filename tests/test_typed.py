@@ -64,6 +64,9 @@ def test_threads_that_decode_into_a_new_type_at_once_all_get_their_value():
 def _direct(tree: ast.AST) -> Iterator[int]:
     """The lines on which msgspec itself is asked to read a type."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "msgspec":
+            if any(each.name in {"convert", "json", "msgpack"} for each in node.names):
+                yield node.lineno
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)
@@ -93,6 +96,7 @@ def test_only_one_module_asks_msgspec_to_read_a_type():
         "msgspec.json.Decoder(type=Kind)",
         "msgspec.json.decode(text, type=Kind)",
         "msgspec.convert(value, Kind)",
+        "from msgspec import Struct, convert",
     ],
 )
 def test_what_would_read_a_type_elsewhere_is_seen(line):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct, ValidationError, convert, structs
+from msgspec import Meta, Struct, ValidationError, structs
 
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS, Threshold
@@ -41,6 +41,7 @@ from hotset.nouns.page import Kind
 from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.tool import Texts, Tooling
+from hotset.typed import convert
 
 DEFAULT_PORT = 4747
 
