@@ -264,6 +264,7 @@ _KNOBS_OF = {
     Cause.PAYS: "regret",
     Cause.GROWN: "most",
     Cause.HANDOFF: "handoff.at",
+    Cause.PERSON: "",
 }
 """The knob by which pages leave, by cause."""
 

@@ -55,6 +55,7 @@ _CAUSES = {
     Cause.PAYS: "because reading it on would have cost more",
     Cause.GROWN: "because too many steps were in the window",
     Cause.HANDOFF: "because the agent handed its window over",
+    Cause.PERSON: "because a person ordered it",
 }
 
 
