@@ -106,7 +106,7 @@ def test_a_pinned_page_stays_when_the_window_overflows_and_others_leave():
 
     assert made.stubs
     assert not _is_gone(made, spot)
-    assert spot not in made.shown
+    assert made.shown[spot].form is Form.FULL
 
 
 def test_the_latest_step_never_leaves_by_order():
