@@ -41,6 +41,7 @@ from hotset.runtime.metrics import (
     metrics,
     raised_lately,
 )
+from hotset.runtime.orders import OrderFollower
 from hotset.runtime.planner import Planner
 from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
@@ -129,6 +130,8 @@ class Machine:
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
     learning: Learning = field(init=False)
+    orders: OrderFollower = field(init=False)
+    """What a person ordered about the window."""
     ledger: Ledger = field(init=False)
     """Of the turns since the start."""
     watch: Watch = field(init=False)
@@ -151,6 +154,7 @@ class Machine:
         chosen, patience = self.config.memory, self.config.patience
         opened, index = partial(_opened, self.keeper), lambda: self.follower.index
         self.learning = Learning(self.config)
+        self.orders = OrderFollower()
         knobs = lambda: self.learning.knobs.memory  # noqa: E731 - as the two above
         self.memories = ProjectMemories(self.config, opened, index, self.clock, knobs=knobs)
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
@@ -218,6 +222,7 @@ class Machine:
         if keeper.store is not None:
             with suppress(HotsetError):  # sessions then run with the defaults
                 machine.learning.refresh(keeper.store)
+                machine.orders.refresh(keeper.store)
         machine.gister.nudge()  # what the last run did not get to
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
@@ -247,6 +252,7 @@ class Machine:
         return Planner(
             config,
             summaries=self.summariser.summaries_for,
+            orders=lambda: self.orders.latest,
             sources=self.sources,
             program_decides=program_decides,
         )
@@ -337,6 +343,7 @@ class Machine:
             if (store := self.keeper.store) is not None:
                 with suppress(HotsetError):  # a store that is down is reported elsewhere
                     await asyncio.to_thread(self.learning.refresh, store)
+                    await asyncio.to_thread(self.orders.refresh, store)
                     if self.config.learns and number % _LOOKS_BETWEEN == _LOOKS_BETWEEN - 1:
                         await asyncio.to_thread(_tend_learning, store, self.config, self.clock())
             await asyncio.sleep(_LOOK_SECONDS)

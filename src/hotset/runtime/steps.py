@@ -143,7 +143,7 @@ async def _plan(
         record.sent = SentRounds(opened, outgoing, planned, own=own)
     else:
         record.sent = SentPlan(opened, outgoing, planned)
-    if off:  # a request that went out unchanged has no forms: its turn has no plan
+    if planned.facts.off:  # a request that went out unchanged has no forms: its turn has no plan
         return
     made = planned.plan
     handed = handoff_deposits(made, planned.scene, planned.facts.ratio, planned.bill.sent.prompt)

@@ -124,6 +124,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "handoffs:handoffs", "Agents that handed over, and the state that each left."
         ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
+        "window": CommandEntry(
+            "window:window", "What the model sees now; pin, restore or evict a page."
+        ),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
         "plan": CommandEntry("diff:plan", "One turn: what was decided, offered and left out."),
         "events": CommandEntry("events:events", "Evictions, retrievals, bypasses, alerts ..."),
