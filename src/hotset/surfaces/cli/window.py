@@ -46,8 +46,8 @@ _NAMES = {"full": "whole", "gone": "left", "stub": "left"}
         "hotset window pin p1a1d830cf966c9a",
         "hotset window restore p1a1d830cf966c9a --now",
         "hotset window evict p1a1d830cf966c9a",
-        "hotset window whole Bash                never shorten what this tool returns",
-        "hotset window off last                  send this session unchanged",
+        "hotset window whole Bash",
+        "hotset window off last",
         "hotset window orders",
         "hotset window undo p1a1d830cf966c9a",
     )
