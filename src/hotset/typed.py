@@ -57,13 +57,15 @@ def type_info(kind: Any) -> Type:
     return msgspec.inspect.type_info(kind)
 
 
-def json_schemas(kinds: Iterable[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+def json_schemas(
+    kinds: Iterable[Any], ref_template: str = "#/$defs/{name}"
+) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
     """The JSON schemas of types, and the definitions that they refer to. Raises `TypeError` for a
     type that JSON cannot hold."""
     every = tuple(kinds)
     for kind in every:
         _decoders(kind)
-    return msgspec.json.schema_components(every, ref_template="#/$defs/{name}")
+    return msgspec.json.schema_components(every, ref_template=ref_template)
 
 
 def _decoders(kind: Any) -> tuple[msgspec.json.Decoder[Any], msgspec.msgpack.Decoder[Any]]:

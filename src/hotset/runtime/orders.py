@@ -18,7 +18,7 @@ from hotset.nouns.turn import Event, Session, Turn
 from hotset.nouns.window import Spot
 from hotset.runtime.decision import lineage
 from hotset.runtime.session_arm import keys_of_turn
-from hotset.runtime.window_view import WindowSegment, WindowView, read_window
+from hotset.runtime.views.window import WindowSegment, WindowView, read_window
 from hotset.store.port import Store
 from hotset.typed import decode
 

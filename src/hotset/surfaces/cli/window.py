@@ -20,7 +20,7 @@ from hotset.runtime.orders import (
     undo_order,
 )
 from hotset.runtime.reader import Store, find_page, find_session, open_existing
-from hotset.runtime.window_view import WindowSegment, WindowView, read_window
+from hotset.runtime.views.window import WindowSegment, WindowView, read_window
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
     count,

@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.files.scope import Budget, ResourceScope
@@ -25,8 +22,10 @@ from hotset.runtime.machine import Machine
 from hotset.runtime.reply_bytes import MOST
 from hotset.runtime.walk import pass_through, walk
 from hotset.runtime.wire import DEFAULT, DIALECTS, Dialects
+from hotset.surfaces.dashboard.access import PATH, DashboardAccess
+from hotset.surfaces.dashboard.door import DashboardDoor
+from hotset.surfaces.proxy.address import Address
 
-_OWN = "/hotset"
 _MCP = ("/mcp", "/mcp/")
 _SLICE = 1 << 18
 _MOST_CALLS = 8192  # tasks, two for each call: further calls wait for their turn
@@ -49,22 +48,16 @@ class ClientLeft(Exception):
 
 
 def build(
-    machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]], mcp: ASGIApp
+    machine: Machine,
+    address: Address,
+    status: Callable[[], Awaitable[dict[str, Any]]],
+    mcp: ASGIApp,
+    access: DashboardAccess,
 ) -> ASGIApp:
     """The application behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`,
     the rest through `Proxy`."""
-
-    async def show_status(_request: object) -> JSONResponse:
-        return JSONResponse(await status())
-
-    # No redirects: they would lead to a path without the token.
-    own = Starlette(
-        routes=[
-            Route(path, show_status)
-            for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
-        ]
-    )
-    own.router.redirect_slashes = False
+    own = DashboardDoor(machine, access, status)
+    guard = Guard(address.port, address.token, access.admits)
     return Door(own, mcp, Proxy(machine), guard, machine.dialects)
 
 
@@ -93,7 +86,7 @@ class Door:
         )
         scope["query_string"] = self._guard.query_without_token(scope["query_string"])
         # The proxy is not a route of the application: its calls need none of what routing does.
-        inside = admitted == _OWN or admitted.startswith(f"{_OWN}/")
+        inside = admitted == PATH or admitted.startswith(f"{PATH}/")
         where = self._own if inside else self._mcp if admitted in _MCP else self._proxy
         await where(scope, receive, send)
 
@@ -273,13 +266,20 @@ class Refusal:
 
 
 class Guard:
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(
+        self,
+        port: int,
+        token: str,
+        is_open: Callable[[str, str], bool] = lambda _path, _cookie: False,
+    ) -> None:
+        """`is_open` says whether a path may be read with a cookie, or without anything."""
         hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
         if port == 80:
             hosts |= {"127.0.0.1", "localhost", "[::1]"}
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(b"http://" + host for host in self._hosts)
         self._token = token.encode()
+        self._is_open = is_open
 
     def admit(self, path: str, headers: Headers) -> str | Refusal:
         """The path behind the token, or the refusal."""
@@ -299,7 +299,8 @@ class Guard:
             "/" + rest
             if self._is_token(first.encode())
             else path
-            if len(given) == 1 and self._is_token(given[0])
+            if (len(given) == 1 and self._is_token(given[0]))
+            or self._is_open(path, b"; ".join(values.get(b"cookie", [])).decode("latin-1"))
             else ""
         )
         if admitted and self._has_token(admitted.encode()):

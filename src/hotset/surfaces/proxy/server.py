@@ -36,6 +36,7 @@ from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import open_wire
 from hotset.sources.tools import Toolbox, ToolLibrary
+from hotset.surfaces.dashboard.access import DashboardAccess
 from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import (
     HOST,
@@ -45,7 +46,7 @@ from hotset.surfaces.proxy.address import (
     remove_note,
     write_note,
 )
-from hotset.surfaces.proxy.app import Guard, build
+from hotset.surfaces.proxy.app import build
 from hotset.surfaces.proxy.collector import IdleCollector
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
@@ -198,7 +199,8 @@ async def run(
         time.time(),
     )
     mcp = McpDoor(partial(_mcp_server, machine), partial(_end_session, machine))
-    app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
+    access = DashboardAccess(port, address.token)
+    app = build(machine, address, lambda: _status(machine, address), mcp, access)
     server = _Server(
         uvicorn.Config(
             app,
