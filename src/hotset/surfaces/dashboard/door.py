@@ -19,7 +19,7 @@ from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.runtime.machine import Machine
 from hotset.runtime.views.project import ViewedProject
 from hotset.surfaces.dashboard.access import PATH, DashboardAccess
-from hotset.surfaces.dashboard.endpoints import ENDPOINTS, Endpoint, openapi
+from hotset.surfaces.dashboard.routes import API_ROUTES, ApiRoute, openapi
 from hotset.typed import convert, decode
 
 _STATIC = Path(__file__).parent / "static"
@@ -56,12 +56,12 @@ class DashboardDoor:
         machine: Machine,
         access: DashboardAccess,
         status: Status,
-        endpoints: tuple[Endpoint, ...] = ENDPOINTS,
+        routes: tuple[ApiRoute, ...] = API_ROUTES,
     ) -> None:
         self._machine = machine
         self._access = access
         self._status = status
-        self._endpoints = [(compile_path(f"/{each.path}")[0], each) for each in endpoints]
+        self._routes = [(compile_path(f"/{each.path}")[0], each) for each in routes]
         self._listeners = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,32 +111,30 @@ class DashboardDoor:
     async def _answer(self, request: Request, path: str) -> Response:
         if path == "openapi.json":
             return _json(openapi())
-        for pattern, each in self._endpoints:
+        for pattern, each in self._routes:
             if match := pattern.match(f"/{path}"):
                 return await self._run(each, request, match.groupdict())
         raise NotFound(f"there is no {path[:80]!r} here; see: api/openapi.json")
 
-    async def _run(
-        self, endpoint: Endpoint, request: Request, named: Mapping[str, str]
-    ) -> Response:
-        if request.method != ("POST" if endpoint.acts else "GET"):
-            return _refusal(405, f"use {'POST' if endpoint.acts else 'GET'}")
-        if endpoint.acts:
+    async def _run(self, route: ApiRoute, request: Request, named: Mapping[str, str]) -> Response:
+        if request.method != ("POST" if route.acts else "GET"):
+            return _refusal(405, f"use {'POST' if route.acts else 'GET'}")
+        if route.acts:
             refused = _refuse_act(request)
             if refused is not None:
                 return refused
         try:
-            if endpoint.acts:
-                asked = decode(await _read_body(request), endpoint.question)
+            if route.acts:
+                asked = decode(await _read_body(request), route.question)
             else:
                 words = {**request.query_params, **{k: unquote(v) for k, v in named.items()}}
-                asked = convert(words, endpoint.question, strict=False)
+                asked = convert(words, route.question, strict=False)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadInput(f"not a question that {endpoint.path} takes: {error}") from error
+            raise BadInput(f"not a question that {route.path} takes: {error}") from error
         live = await self._status()
         project = ViewedProject.of_machine(self._machine, live)
-        found = await asyncio.to_thread(endpoint.run, project, asked)
-        if endpoint.acts:
+        found = await asyncio.to_thread(route.run, project, asked)
+        if route.acts:
             await asyncio.to_thread(self._machine.orders.refresh, project.store)
         return _json(found)
 

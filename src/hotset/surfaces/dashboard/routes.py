@@ -81,7 +81,7 @@ class ActDone:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ApiRoute:
     path: str
     """Below `api/`; names in braces are fields of the question."""
     summary: str
@@ -135,33 +135,33 @@ def _act(project: ViewedProject, asked: WindowAct) -> ActDone:
     return ActDone(list_orders(store), price)
 
 
-ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint(
+API_ROUTES: tuple[ApiRoute, ...] = (
+    ApiRoute(
         "sessions/{session}/window",
         "One turn's window, piece by piece.",
         TurnQuestion,
         WindowView,
         _window,
     ),
-    Endpoint(
+    ApiRoute(
         "sessions/{session}/turns",
         "A session's turns as a timeline.",
         TurnsQuestion,
         tuple[TurnPoint, ...],
         _timeline,
     ),
-    Endpoint("pages/{page}", "One page, with what became of it.", PageQuestion, PageHistory, _page),
-    Endpoint("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
-    Endpoint("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
+    ApiRoute("pages/{page}", "One page, with what became of it.", PageQuestion, PageHistory, _page),
+    ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
+    ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
 )
 
 
-def openapi(endpoints: Sequence[Endpoint] = ENDPOINTS) -> dict[str, Any]:
+def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
     """The OpenAPI description of the dashboard's API."""
-    kinds = [kind for each in endpoints for kind in (each.question, each.answer)]
+    kinds = [kind for each in routes for kind in (each.question, each.answer)]
     _, components = json_schemas(kinds, "#/components/schemas/{name}")
     paths: dict[str, Any] = {}
-    for each in endpoints:
+    for each in routes:
         (answer,), _ = json_schemas([each.answer], "#/components/schemas/{name}")
         fields = components[each.question.__name__]
         ok = {"description": each.summary, "content": {"application/json": {"schema": answer}}}
