@@ -378,6 +378,6 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "wait": asdict(tally.waits.figures()),
         "window": machine.config.window,
         "metrics": asdict(machine.metrics()),
-        "alerts": [asdict(alert) for alert in machine.watch.standing()],
+        "alerts": [asdict(alert) for alert in machine.alerts],
         "upstreams": {name: upstream.url for name, upstream in machine.config.upstreams.items()},
     }
