@@ -155,6 +155,8 @@ class Config:
     """The folder that the agent works in."""
     folder: Path
     """The data folder of this project."""
+    home: Path
+    """The folder of what belongs to all projects of the user."""
     port: int | None
     """The port that was asked for; 0 is any, None lets hotset choose one and stay with it."""
     upstreams: Mapping[str, Upstream]
@@ -329,7 +331,7 @@ def load(
     offer = {"offer_seconds": patience * Remembering().offer_seconds}
     memory = Remembering(**offer | _values(Remembering, tables["memory"], f"[memory] in {path}"))
     root = project_root(Path(chosen.project or Path.cwd()))
-    home = Path(chosen.home or _platform_home()).expanduser()
+    home = Path(chosen.home or _platform_home()).expanduser().absolute()
     folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
     urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named_upstreams(
         file, path, origins
@@ -337,6 +339,7 @@ def load(
     return Config(
         project=root,
         folder=folder,
+        home=home,
         port=None if origins["port"] == "default" else chosen.port,
         upstreams={
             name: Upstream(

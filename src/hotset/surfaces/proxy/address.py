@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,13 @@ import msgspec
 from hotset.config import Config
 from hotset.errors import BadInput
 from hotset.files.write import create_file, write_output
+from hotset.surfaces.proxy.always_on import (
+    HOST as HOST,  # noqa: PLC0414 - for those who ask for addresses
+    is_known,
+    shared_folder,
+    unknown_folder,
+)
 from hotset.typed import decode
-
-HOST = "127.0.0.1"
 
 _log = logging.getLogger("hotset")
 
@@ -146,9 +150,26 @@ def ask_proxy(
 
 
 def find_proxy(config: Config) -> tuple[Address | None, dict[str, Any] | None]:
-    """The note of the project's last proxy, and its status; None where it does not answer."""
-    note = read_note(config.folder)
-    return note, ask_proxy(note, patience=config.patience) if note is not None else None
+    """The note of the project's last proxy, or of the always-on one that serves it, and its status;
+    None where it does not answer."""
+    last = read_note(config.folder)
+    for note in (last, always_on_address(config)):
+        status = ask_proxy(note, patience=config.patience) if note is not None else None
+        if status is not None:
+            return note, status
+    return last, None
+
+
+def always_on_address(config: Config) -> Address | None:
+    """The project's address at the always-on proxy, if that left a note and knows the project."""
+    running = read_note(shared_folder(config))
+    if running is None or not is_known(config):
+        return None
+    if config.folder == unknown_folder(config):
+        return running
+    with suppress(OSError, BadInput):
+        return replace(running, token=_read_token(config.folder / _TOKEN_FILE))
+    return None
 
 
 def _read_token(path: Path) -> str:
