@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import plistlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -36,17 +36,11 @@ def at_home(desk: Desk) -> Desk:
     bare = desk.home / "bin"
     bare.mkdir(exist_ok=True)
     for name in ("git", "nice"):
-        if not (bare / name).exists() and (found := _which(name)):
+        if not (bare / name).exists() and (found := shutil.which(name)):
             (bare / name).symlink_to(found)
     env = {name: value for name, value in desk.env.items() if name != "HOTSET_DATA"}
     env |= {"HOTSET_HOME": str(desk.home / "hotset"), "PATH": str(bare)}
     return replace(desk, data=desk.home / "hotset", env=env)
-
-
-def _which(name: str) -> str | None:
-    import shutil
-
-    return shutil.which(name)
 
 
 def another_project(desk: Desk, name: str) -> Desk:
@@ -261,5 +255,4 @@ def test_a_port_that_is_taken_is_told_and_another_one_is_found_without_a_wish(de
 
     assert refused.code == 2
     assert f"port {taken} is taken" in refused.err
-    assert os.listdir(desk.project) == [".git"]
     assert not Path(desk.home / ".config").exists()

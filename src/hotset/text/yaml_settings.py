@@ -41,10 +41,9 @@ def put_yaml(text: str, keys: tuple[str, ...], value: Any) -> str:
     if holder is None:
         gap = "" if not text or text.endswith("\n") else "\n"
         return f"{text}{gap}{_block(keys, value, '')}"
-    inner = _mapping(holder[1])
-    if not inner:
+    if not _mapping(holder[1]):
         raise BadConfig(f"{keys[0]} is empty in it")
-    first = inner[0][0].start_mark
+    first = holder[1].start_mark
     at = first.index - first.column
     return text[:at] + _block(keys[1:], value, " " * first.column) + text[at:]
 
