@@ -28,7 +28,7 @@ from hotset.surfaces.cli.index import index_follower
 from hotset.surfaces.cli.learning_follower import learning_follower
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, emit_json, moment, span
-from hotset.surfaces.proxy.address import Address, ask_proxy, read_note
+from hotset.surfaces.proxy.address import PROJECTS_PATH, Address, ask_proxy, is_alive, read_note
 from hotset.surfaces.proxy.always_on import (
     USUAL_PORT,
     fixed_port,
@@ -41,7 +41,6 @@ from hotset.surfaces.proxy.always_on import (
 
 _UNIT = "hotset.service"
 _LABEL = "hotset.always-on"
-_PROJECTS = "hotset/projects"
 _STOP_SECONDS = 15.0
 _POLL_SECONDS = 0.02
 
@@ -151,7 +150,7 @@ def status(chosen: ProjectOptions, as_json: bool) -> int:
     not."""
     config = chosen.config()
     note = read_note(shared_folder(config))
-    found = ask_proxy(note, _PROJECTS, patience=config.patience) if note is not None else None
+    found = ask_proxy(note, PROJECTS_PATH, patience=config.patience) if note is not None else None
     port = note.port if note is not None and found is not None else fixed_port(config)
     path = autostart_of(config, port or USUAL_PORT).path
     unit = str(path) if path.exists() else None
@@ -287,9 +286,7 @@ def _succeeds(command: Sequence[str]) -> bool:
 def _running(config: Config) -> Address | None:
     """The always-on proxy that answers now."""
     note = read_note(shared_folder(config))
-    if note is None or ask_proxy(note, _PROJECTS, patience=config.patience) is None:
-        return None
-    return note
+    return note if note is not None and is_alive(note, patience=config.patience) else None
 
 
 def _stop(config: Config, running: Address) -> bool:

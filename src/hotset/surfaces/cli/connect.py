@@ -27,7 +27,7 @@ from hotset.surfaces.cli.agents import fill, profile_of, redact_url
 from hotset.surfaces.cli.connections import (
     MCP,
     PROXY,
-    Connection,
+    ClientConnection,
     WrittenSetting,
     forget_connection,
     hash_of,
@@ -453,7 +453,7 @@ def _connect(chosen: ProjectOptions, config: Config, client: str, change: _Chang
     is_ours = kept is not None and kept.is_after(before or "")
     if kept is not None:
         written = _first_written(kept.written.get(change.way, ()), written)
-    made = Connection(
+    made = ClientConnection(
         client,
         str(path),
         change.folder or (kept.folder if kept is not None else ""),
@@ -511,7 +511,7 @@ def _disconnect(
     return True
 
 
-def _is_there(kept: Connection, text: str, path: Path) -> bool:
+def _is_there(kept: ClientConnection, text: str, path: Path) -> bool:
     """True if the file still has a setting of ours."""
     keys = (each.keys for written in kept.written.values() for each in written)
     return any(read_setting(text, path.suffix, each) is not None for each in keys)
@@ -538,7 +538,7 @@ def _put_all(text: str, change: _Change) -> tuple[str, tuple[WrittenSetting, ...
     return text, tuple(written)
 
 
-def _take_all(text: str, path: Path, client: str, way: str, kept: Connection | None) -> str:
+def _take_all(text: str, path: Path, client: str, way: str, kept: ClientConnection | None) -> str:
     """The text without the settings of one way; what they replaced is there again."""
     found = CLIENTS[client].way(way)
     before = {each.keys: each.before for each in (kept.written.get(way, ()) if kept else ())}

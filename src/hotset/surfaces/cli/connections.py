@@ -19,6 +19,7 @@ MCP, PROXY = "mcp", "proxy"
 """The two ways to connect a client."""
 
 _FOLDER = "connected"
+_SILENT = "silent-"
 
 
 class WrittenSetting(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class WrittenSetting(msgspec.Struct, frozen=True):
     """The value that it replaced; None where there was none."""
 
 
-class Connection(msgspec.Struct, frozen=True):
+class ClientConnection(msgspec.Struct, frozen=True):
     """What was written into one file for one client."""
 
     client: str
@@ -55,14 +56,18 @@ def hash_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_connection(config: Config, client: str, path: Path, *, of_user: bool) -> Connection | None:
+def read_connection(
+    config: Config, client: str, path: Path, *, of_user: bool
+) -> ClientConnection | None:
     try:
-        return decode(_note_path(config, client, path, of_user=of_user).read_bytes(), Connection)
+        return decode(
+            _note_path(config, client, path, of_user=of_user).read_bytes(), ClientConnection
+        )
     except (OSError, msgspec.DecodeError):
         return None
 
 
-def keep_connection(config: Config, made: Connection, *, of_user: bool) -> Path:
+def keep_connection(config: Config, made: ClientConnection, *, of_user: bool) -> Path:
     """Keep a note; its path."""
     path = _note_path(config, made.client, Path(made.path), of_user=of_user)
     private_folder(path.parent)
@@ -74,14 +79,44 @@ def forget_connection(config: Config, client: str, path: Path, *, of_user: bool)
     _note_path(config, client, path, of_user=of_user).unlink(missing_ok=True)
 
 
-def list_connections(config: Config) -> Iterator[Connection]:
+def list_connections(config: Config) -> Iterator[ClientConnection]:
     """Those of this project's files and of the user's own."""
     for root in (config.folder, config.home):
         for path in sorted((root / _FOLDER).glob("*.json")):
             try:
-                yield decode(path.read_bytes(), Connection)
+                yield decode(path.read_bytes(), ClientConnection)
             except (OSError, msgspec.DecodeError):
                 continue
+
+
+class SilentRun(msgspec.Struct, frozen=True):
+    """The last run of a client under `hotset wrap`, of which no call arrived."""
+
+    client: str
+    time: float
+
+
+def keep_silent_run(config: Config, client: str, time: float) -> None:
+    path = _silent_path(config, client)
+    private_folder(path.parent)
+    write_atomically(path, msgspec.json.encode(SilentRun(client, time)))
+
+
+def forget_silent_run(config: Config, client: str) -> None:
+    """A call arrived."""
+    _silent_path(config, client).unlink(missing_ok=True)
+
+
+def list_silent_runs(config: Config) -> Iterator[SilentRun]:
+    for path in sorted((config.folder / _FOLDER).glob(f"{_SILENT}*")):
+        try:
+            yield decode(path.read_bytes(), SilentRun)
+        except (OSError, msgspec.DecodeError):
+            continue
+
+
+def _silent_path(config: Config, client: str) -> Path:
+    return config.folder / _FOLDER / f"{_SILENT}{client}"
 
 
 def _note_path(config: Config, client: str, path: Path, *, of_user: bool) -> Path:

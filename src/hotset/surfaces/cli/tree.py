@@ -76,7 +76,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "up": CommandEntry("serve:up", "Serve the proxy for this project until Ctrl-C."),
         "wrap": CommandEntry("wrap:wrap", "Run an agent through the proxy: hotset wrap codex"),
         "service": CommandEntry(
-            "tree:service", "One proxy for all projects, always on: install, remove, status."
+            "tree:service", "One always-on proxy for all projects: install, remove."
         ),
         "mcp": CommandEntry("serve:mcp", "Give an agent tools, code and history, over MCP."),
         "demo": CommandEntry(
@@ -92,9 +92,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "tools": CommandEntry(
             "tree:tools", "The tools behind find_tools: list, find, use, import ..."
         ),
-        "connect": CommandEntry(
-            "connect:connect", "Connect a client, over MCP or by its base URL: hotset connect codex"
-        ),
+        "connect": CommandEntry("connect:connect", "Connect a client over MCP or by its base URL."),
         "disconnect": CommandEntry("connect:disconnect", "Undo `connect`."),
     },
     "Memory": {
@@ -202,11 +200,12 @@ SERVICE = {
     epilog="\b\nExamples:\n"
     "  hotset service install --print\n"
     "  hotset service install\n"
-    "  hotset connect claude --proxy           its calls go there from now on\n"
     "  hotset service status",
 )
 def service() -> None:
     """One proxy for all projects of yours, always on, on a port that stays.
+
+    Send a client there with: hotset connect claude --proxy
 
     A call belongs to the project whose token `hotset connect --proxy` wrote into the client's base
     URL. Calls with your own token, of clients that have one setting for all projects, are kept as

@@ -31,6 +31,8 @@ _ASK_SECONDS = 2.0
 _TOKEN_BYTES = 24
 _TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 _NOTE_FILE = "proxy.json"
+PROJECTS_PATH = "hotset/projects"
+"""Where the always-on proxy says what it serves, to its user's own token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +169,20 @@ def always_on_address(config: Config) -> Address | None:
         return None
     if config.folder == unknown_folder(config):
         return running
+    token = kept_token(config.folder)
+    return replace(running, token=token) if token else None
+
+
+def is_alive(always_on: Address, *, patience: float = 1.0) -> bool:
+    """True if the always-on proxy of that note answers."""
+    return ask_proxy(always_on, PROJECTS_PATH, patience=patience) is not None
+
+
+def kept_token(folder: Path) -> str:
+    """The token of a project's data folder; empty if it has none that can be used."""
     with suppress(OSError, BadInput):
-        return replace(running, token=_read_token(config.folder / _TOKEN_FILE))
-    return None
+        return _read_token(folder / _TOKEN_FILE)
+    return ""
 
 
 def _read_token(path: Path) -> str:

@@ -24,7 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from hotset import __version__
 from hotset.config import Config
-from hotset.errors import BadConfig, BadInput, HotsetError
+from hotset.errors import BadConfig, HotsetError
 from hotset.files.lock import FileLock
 from hotset.files.private_folder import private_folder
 from hotset.files.scope import PROCESS
@@ -32,7 +32,9 @@ from hotset.runtime.machine import Machine, open_store
 from hotset.runtime.reader import Store
 from hotset.runtime.wire import DIALECTS, open_wire
 from hotset.surfaces.proxy.address import (
+    PROJECTS_PATH,
     Address,
+    kept_token,
     project_token,
     remove_note,
     write_note,
@@ -63,7 +65,6 @@ from hotset.surfaces.proxy.server import (
     settle,
 )
 
-PROJECTS_PATH = "/hotset/projects"
 IDLE_SECONDS = 900.0
 """After so long without a call a project is closed: its memory goes back."""
 
@@ -124,7 +125,7 @@ class Front:
         if place is None or isinstance(admitted, Refusal):
             assert isinstance(admitted, Refusal)
             await client.refuse(admitted.status, admitted.message, ())
-        elif admitted == PROJECTS_PATH and place.address.token == self._own.token:
+        elif admitted == f"/{PROJECTS_PATH}" and place.address.token == self._own.token:
             await JSONResponse(self.report())(scope, receive, send)
         else:
             with self._call(place):
@@ -197,11 +198,10 @@ class Front:
             return
         known = {self._own.token: KnownProject("", str(unknown_folder(self._config)))}
         for each in list_projects(self._config):
-            try:
-                if (Path(each.folder) / "token").exists():
-                    known[project_token(Path(each.folder))] = each
-            except (BadInput, OSError) as error:
-                _log.warning("%s is not served: %s", each.project, error)
+            if token := kept_token(Path(each.folder)):
+                known[token] = each
+            else:
+                _log.warning("%s has no token that can be used: `hotset doctor`", each.project)
         for token in self._places.keys() - known.keys():
             del self._places[token]
         for token, each in known.items():
