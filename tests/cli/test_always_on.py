@@ -21,6 +21,7 @@ import pytest
 from hotset.config import load
 from hotset.surfaces.cli.always_on import autostart_of
 from tests.cli.conftest import Desk
+from tests.cli.test_serving import ASK, python
 from tests.waiting import lives, wait_until
 
 
@@ -126,7 +127,9 @@ def test_one_process_keeps_the_calls_of_each_project_apart_by_the_token_that_con
         served = state(one)
         status = two.run("status", "--json").json()
         again = one.run("up")
-        wrapped = two.run("wrap", "--print", "claude")
+        wrapped = two.run("wrap", *python(ASK))
+        wait_until(lambda: len(titles(two)) == 2)
+        after = state(one)["pid"]
 
     assert (served["port"], served["pid"]) == (port, process.pid)
     assert {each["project"]: each["calls"] for each in served["projects"]} == {
@@ -137,9 +140,13 @@ def test_one_process_keeps_the_calls_of_each_project_apart_by_the_token_that_con
     assert status["proxy"]["pid"] == process.pid
     assert status["project"] == str(two.project)
     assert (again.code, "serves already" in again.err) == (1, True)
-    assert f"127.0.0.1:{port}" in wrapped.out
+    assert (wrapped.code, wrapped.out, after) == (7, "200\n", process.pid)
+    assert f"127.0.0.1:{port}" in wrapped.err
     assert titles(one) == [("of the first", "claude")]
-    assert titles(two) == [("of the second", "claude")]
+    assert set(titles(two)) == {
+        ("of the second", "claude"),
+        ("hello from the agent", "fake-agent"),
+    }
     unknown = str(one.data / "projects" / "unknown")
     assert titles(one, "--data", unknown) == [("of no project", "codex")]
     for path in ((one.data / "service").iterdir(), (one.data / "projects" / "unknown").iterdir()):

@@ -64,7 +64,7 @@ class Autostart:
     @property
     def works(self) -> bool:
         """True if the system starts such things for this user."""
-        return shutil.which(self.asks[0]) is not None and _succeeds(self.asks)
+        return shutil.which(self.asks[0]) is not None and _succeeds(self.asks, quiet=True)
 
 
 @click.command(
@@ -277,9 +277,11 @@ def _quoted(word: str, *, dollars: bool = False) -> str:
     return f'"{word.replace("$", "$$") if dollars else word}"'
 
 
-def _succeeds(command: Sequence[str]) -> bool:
-    """Runs a command of the system; its errors go to ours."""
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False, timeout=60)
+def _succeeds(command: Sequence[str], *, quiet: bool = False) -> bool:
+    """Runs a command of the system; its errors go to ours, unless `quiet`."""
+    errors = subprocess.DEVNULL if quiet else None
+    out = subprocess.DEVNULL
+    done = subprocess.run(command, stdout=out, stderr=errors, check=False, timeout=60)
     return done.returncode == 0
 
 
