@@ -21,6 +21,7 @@ from hotset.errors import HotsetError, StoreFailed
 from hotset.files.memory_use import release_freed
 from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
+from hotset.nouns.alert import Alert
 from hotset.nouns.bill import Bill
 from hotset.nouns.pressure import PressureLevel
 from hotset.nouns.tool import ClientListing
@@ -44,6 +45,7 @@ from hotset.runtime.metrics import (
 from hotset.runtime.orders import OrderFollower
 from hotset.runtime.planner import Planner
 from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, PressureMonitor
+from hotset.runtime.spending import Spending
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.sources.code import CodeSource, Prefetches, has_code
@@ -135,6 +137,7 @@ class Machine:
     ledger: Ledger = field(init=False)
     """Of the turns since the start."""
     watch: Watch = field(init=False)
+    spending: Spending = field(init=False)
     began: float = field(init=False)
     tending: list[asyncio.Task[None]] = field(init=False, default_factory=list)
 
@@ -190,6 +193,7 @@ class Machine:
         self.planner = self.plan_with(self.config)
         self.ledger = empty_ledger(self.config, _MOST_BOOKS)
         self.watch = Watch(self.config.thresholds)
+        self.spending = Spending(self.config)
 
     @classmethod
     def start(
@@ -293,16 +297,16 @@ class Machine:
         for alert in self.watch.add(
             bill, failed, now, window=window, repeats=repeats, summaries=due
         ):
-            _log.warning(
-                "alert: %s is %.4g, %s %.4g: %s",
-                alert.name,
-                alert.value,
-                alert.side,
-                alert.threshold,
-                alert.means,
-            )
+            _log_alert(alert)
             event = replace(event_of(alert, now), session=bill.session or None, turn=bill.turn)
             self.background.spawn(self._raise(event), "keep an alert")
+        if self.spending.is_watched:
+            self.background.spawn(self._count_spending(bill), "count what is spent")
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """Everything beyond its threshold now."""
+        return (*self.watch.standing(), *self.spending.standing(self.clock()))
 
     def metrics(self) -> Metrics:
         """How the window did since the start."""
@@ -373,6 +377,16 @@ class Machine:
         if store is None or not await asyncio.to_thread(raised_lately, store, event):
             await self.keeper.happened(event)
 
+    async def _count_spending(self, bill: Bill) -> None:
+        """Raise an alert where the bill's day or session cost too much: once a day, once a
+        session."""
+        store, now = self.keeper.store, self.clock()
+        for alert in await asyncio.to_thread(self.spending.add, bill, store, now):
+            event = replace(event_of(alert, now), session=bill.session or None, turn=bill.turn)
+            if self.spending.is_first(event):
+                _log_alert(alert)
+                await self._raise(event)
+
     def _failed(self, name: str, error: BaseException) -> None:
         # The error's text may quote content, so only its type is logged.
         _log.error(
@@ -382,6 +396,17 @@ class Machine:
             exc_info=_log.isEnabledFor(logging.DEBUG),
         )
         self.tally.bypassed += 1
+
+
+def _log_alert(alert: Alert) -> None:
+    _log.warning(
+        "alert: %s is %.4g, %s %.4g: %s",
+        alert.name,
+        alert.value,
+        alert.side,
+        alert.threshold,
+        alert.means,
+    )
 
 
 def _opened(keeper: Keeper) -> Store:

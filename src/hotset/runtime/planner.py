@@ -325,7 +325,7 @@ class Planner:
         began, worked = self._monotonic(), time.thread_time()
         # A provider that stores the conversation would store our version of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
-        off = off or self._config.off or held
+        off = off or self._config.is_off_for(agent) or held
         off = off or self._is_switched_off(request, received, store, now, upstream)
         facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent, arm=arm)
         lines = self._weigher.lines(facts.links, facts.request.model, facts.hidden)
@@ -823,7 +823,7 @@ class Planner:
         self, request: Request, price: Price, agent: str, arm: SessionArm, *, askable: bool
     ) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        window = min(self._config.budget or room, room)
+        window = min(self._config.budget_for(agent) or room, room)
         knobs = self._turned(agent, window, arm.knobs, askable)
         whole = self._orders().tools
         return (

@@ -77,7 +77,7 @@ class Door:
         given = encode_path(scope["raw_path"]), tuple(scope["headers"])
         admitted = self._guard.admit(*given)
         if isinstance(admitted, Refusal):
-            client = AsgiClient(send, _dialect_of(scope["path"], self._dialects), self._dialects)
+            client = AsgiClient(send, dialect_of(scope["path"], self._dialects), self._dialects)
             await client.refuse(admitted.status, admitted.message, ())
             return
         scope["path"], scope["raw_path"] = admitted, admitted.encode()
@@ -254,7 +254,7 @@ def _slices(chunk: bytes) -> Iterator[bytes | memoryview]:
         yield view[start : start + _SLICE]
 
 
-def _dialect_of(path: str, dialects: Dialects) -> DialectName | None:
+def dialect_of(path: str, dialects: Dialects) -> DialectName | None:
     """The dialect in which to refuse a call that was not admitted."""
     return next((name for name, each in dialects.items() if each.path in path), None)
 
@@ -343,6 +343,14 @@ class Guard:
 
     def _is_token(self, given: bytes) -> bool:
         return hmac.compare_digest(given.partition(_AGENT_MARK)[0], self._token)
+
+
+def named_tokens(path: str, headers: Headers) -> tuple[str, ...]:
+    """The words of a call that may be a token: the first of its path, and those of our header."""
+    given = (value.decode("latin-1") for name, value in headers if name.lower() == _TOKEN_HEADER)
+    mark = _AGENT_MARK.decode()
+    first = path.removeprefix("/").partition("/")[0]
+    return tuple(each.partition(mark)[0] for each in (first, *given))
 
 
 def encode_path(path: bytes) -> str:
