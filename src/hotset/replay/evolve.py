@@ -390,7 +390,7 @@ class _Judged:
         if evolution.folder is None:
             return 1
         name = f"{id} {structs.astuple(evolution.weights)}"
-        return count_looks(evolution.folder, _Look(self.part.name, name, sessions))
+        return _looks_up_to(evolution.folder, _Look(self.part.name, name, sessions))
 
     def _shuffled_gains(self, point: Point, sessions: Sequence[int]) -> list[float]:
         """The same where relevance is shuffled: the mean of a few shuffles, the same for every
@@ -410,7 +410,7 @@ class _Look(Struct, frozen=True, array_like=True):
     sessions: list[str]
 
 
-def count_looks(folder: Path, look: _Look) -> int:
+def _looks_up_to(folder: Path, look: _Look) -> int:
     """How many results were compared on these sessions or on some of them, up to this look, which
     is written down. The same result on the same sessions is the same look."""
     file = private_folder(folder) / _LOOKS
