@@ -26,6 +26,7 @@ OFF_ARM = "off"
 OBSERVED = "SessionObserved"
 BY_BANDIT = "bandit"
 BY_PERSON = "person"
+BY_EVOLUTION = "evolve"
 
 
 class SessionFigures(Struct, frozen=True, omit_defaults=True):

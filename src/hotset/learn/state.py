@@ -27,6 +27,7 @@ from hotset.learn.chance import uniform
 from hotset.learn.contexts import PromptCluster, UserProfile, add_habits, add_prompt, nearest
 from hotset.learn.events import (
     BY_BANDIT,
+    BY_EVOLUTION,
     DEFAULT_ARM,
     LEARN_EVENTS,
     OFF_ARM,
@@ -529,6 +530,9 @@ def _row(record: ChangeRecord) -> ChangeRow:
     change = record.change
     is_live = record.stage in {Stage.ADOPTED, Stage.TRIAL}
     arm_tally = record.tally
+    undo = f"hotset learn reset {' '.join(sorted(change.knobs))}"
+    if change.by == BY_EVOLUTION:
+        undo = f"hotset evolve revert {change.id}"
     return ChangeRow(
         id=change.id,
         knobs=change.knobs,
@@ -540,7 +544,7 @@ def _row(record: ChangeRecord) -> ChangeRow:
         evidence=record.why,
         sessions=arm_tally.sessions,
         saved=record.saved,
-        undo=f"hotset learn reset {' '.join(sorted(change.knobs))}" if is_live else "",
+        undo=undo if is_live else "",
     )
 
 
@@ -579,7 +583,12 @@ def _is_held(state: LearnState, change: Change) -> bool:
 
 
 def _is_frozen(state: LearnState, knob: str) -> bool:
-    return any(_is_part(knob, name) or _is_part(name, knob) for name in state.frozen)
+    return bool(frozen_names(state, knob))
+
+
+def frozen_names(state: LearnState, knob: str) -> list[str]:
+    """The names under which a person froze this knob: its own, groups around it, parts of it."""
+    return sorted(name for name in state.frozen if _is_part(knob, name) or _is_part(name, knob))
 
 
 def _touches(change: Change, names: tuple[str, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import click
@@ -13,9 +13,9 @@ import msgspec
 
 from hotset.config import Config, parse_knobs
 from hotset.errors import BadInput
-from hotset.learn.events import DEFAULT_ARM, KnobsSetting, TrialSetting
+from hotset.learn.events import BY_EVOLUTION, DEFAULT_ARM, KnobsSetting, TrialSetting
 from hotset.learn.ranges import knob_ranges
-from hotset.learn.state import ChangeRow, LearnState, fold
+from hotset.learn.state import ChangeRow, LearnState, fold, rows
 from hotset.learn.trials import FLOOR
 from hotset.runtime.learned_state import learn_event, read_state
 from hotset.runtime.learning_view import (
@@ -391,13 +391,38 @@ def unfreeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> N
 @click.argument("knobs", nargs=-1, metavar="[KNOB]...")
 @as_json
 def reset(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None:
-    """Take back what was learned about KNOB, or everything: new sessions get the defaults."""
+    """Take back what was learned about KNOB, or everything: new sessions get the defaults.
+
+    A change that turned several knobs is taken back with all of them.
+    """
     config = chosen.config()
+    before: list[ChangeRow] = []
 
     def make(state: LearnState) -> KnobsSetting:
+        before.extend(row for row in rows(state) if row.undo)
         return KnobsSetting(tuple(resolve_knob(each, config, state) for each in knobs))
 
-    _confirm(chosen, _order(chosen, "LearningReset", make), as_json)
+    state = _order(chosen, "LearningReset", make)
+    _say_taken_back(chosen, before, {row.id for row in rows(state) if row.undo})
+    _confirm(chosen, state, as_json)
+
+
+def _say_taken_back(
+    chosen: ProjectOptions, before: Sequence[ChangeRow], live: Collection[str]
+) -> None:
+    """The changes that are gone with all their knobs, and those in force that rest on them."""
+    gone = [row for row in before if row.id not in live]
+    for row in gone:
+        chosen.say(f"taken back: {row.id}, with all its knobs: {', '.join(sorted(row.knobs))}")
+    if not any(row.by == BY_EVOLUTION for row in before if row.id in live):
+        return
+    from hotset.replay.evolve import changes_on_top  # noqa: PLC0415 - loads the replay
+
+    later = {each.id: each for row in gone for each in changes_on_top(row, before)}
+    for id, row in later.items():
+        if id in live:
+            undo = chosen.hint(row.undo.removeprefix("hotset "))
+            chosen.say(f"{id} rests on that and is still in force; take it back with: {undo}")
 
 
 @click.command("on", epilog=examples("hotset learn on"))
