@@ -76,7 +76,12 @@ OPPOSITES = tuple(
 
 def replaces(earlier: str, later: str) -> bool:
     """True if the later statement says that the earlier one no longer holds."""
-    return _gives_up(earlier, later) or _moves(earlier, later) or _another_value(earlier, later)
+    return takes_back(earlier, later) or _another_value(earlier, later)
+
+
+def takes_back(earlier: str, later: str) -> bool:
+    """True if the later statement says so by a word of change, such as "instead of" or "now"."""
+    return _gives_up(earlier, later) or _moves(earlier, later)
 
 
 def _gives_up(earlier: str, later: str) -> bool:
