@@ -380,9 +380,7 @@ class Planner:
             plan=made,
             body=body,
             outgoing=outgoing,
-            hidden={**table.hidden, **hidden}
-            if hidden and not facts.offered
-            else hidden or table.hidden,
+            hidden=hidden if hidden and facts.offered else {**table.hidden, **hidden},
             behind=behind,
             specs=ours.specs,
             deferred=ours.deferred,
@@ -945,7 +943,9 @@ def _place_texts(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
     if not texts:
         return made, None
     dialect, chain = facts.dialect, facts.links[-1].chain
-    behind = Hidden(chain, after=tuple(dialect.say("\n".join(each)).raw for each in texts.values()))
+    said = tuple(dialect.say("\n".join(each)).raw for each in texts.values())
+    there = facts.hidden.get(chain, Hidden(chain))
+    behind = replace(there, after=(*there.after, *said))
     alone = facts.hidden if not facts.reopens else {}
     before = dialect.reveal(facts.request, facts.links, alone) if alone else facts.request
     both = dialect.reveal(facts.request, facts.links, {**alone, chain: behind})
