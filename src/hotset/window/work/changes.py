@@ -16,6 +16,7 @@ _FILLERS = word_set("now currently anymore again already still instead longer fr
 _GIVES_UP = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
+        r"\b(?:instead of|rather than) (?P<gone>[^,.;]+?),? (?:(?:we|let's|please|just) )?use\b",
         r"\b(?:instead of|rather than) (?P<gone>[^,.;]+)",
         (
             r"\b(?:switch|mov|migrat|chang|renam)\w*(?P<topic>(?: [\w'-]+){0,4}?) from "

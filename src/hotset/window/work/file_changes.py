@@ -20,8 +20,10 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]
 
 _UNKNOWN: Sides = ((), ())
 _MOVES_FILES = re.compile(r"\b(?:rm|mv|unlink|git)\b")
+_UNDO = frozenset({"rm", "unlink", "mv", "git"})
 _ENDS = frozenset("();<>|&\n")
 _FOLLOWS = re.compile(r"\w+=\S*|sudo|command|time")
+_GLOB = "*?["
 _EVERYTHING = frozenset({".", "./", "*", ":/", ":"})
 
 
@@ -54,7 +56,11 @@ def standing_changes(
         if act.verdict.failed and len(commands) < 2:
             commands = [each for each in commands if each[0] in ("rm", "unlink")]
         for words in commands:
-            if edits and any(file in " ".join(words) for file in act.files):
+            if (
+                edits
+                and words[0] not in _UNDO
+                and any(file in " ".join(words) for file in act.files)
+            ):
                 tree.edit(act, sides)
                 edits = False
             tree.run(words)
@@ -204,7 +210,9 @@ class _Tree:
         *sources, to = words
         for source in sources:
             for path in self._named([source]):
-                moved = _moved(path, _plain(source), to, into=len(sources) > 1)
+                is_glob = any(sign in source for sign in _GLOB)
+                name = path if is_glob else _plain(source)
+                moved = _moved(path, name, to, into=is_glob or len(sources) > 1)
                 self.files[moved] = self.files.pop(path)
 
 
@@ -234,7 +242,7 @@ def _names(word: str, path: str) -> bool:
     name, path = _plain(word), _plain(path)
     if not name:
         return False
-    if any(sign in name for sign in "*?["):
+    if any(sign in name for sign in _GLOB):
         return fnmatch(path, name) or fnmatch(path, f"*/{name}")
     return (
         path == name
