@@ -29,7 +29,6 @@ from hotset.nouns.knobs import (
     DEFAULT_PROFILE,
     NEVER,
     PROFILES,
-    START_ROOM,
     STRATEGIES,
     Knobs,
     Limit,
@@ -550,7 +549,7 @@ def _allowed(kind: Any) -> str:
             f"{number} from {facts['ge']} {'to {}'.format(facts['le']) if 'le' in facts else 'up'}"
         )
     if kind == Texts or get_origin(bare) is tuple:
-        names = get_args(next(iter(get_args(bare)), None))
+        names = [each for each in get_args(get_args(kind)[0]) if isinstance(each, str)]
         known = f"tools, of {', '.join(names)}" if names else 'texts, such as ["github__*"]'
         return f"a list of {known}"
     if get_origin(bare) is frozenset:
@@ -618,11 +617,10 @@ def _check_shares(knobs: Knobs, where: str) -> None:
 def _check_handoff(knobs: Knobs, where: str) -> None:
     """Raises `BadConfig` where a successor would begin with a window that is to be handed over."""
     at, start = knobs.handoff.at, knobs.handoff.start
-    if at and START_ROOM * start > at:
+    if at and start >= at:
         raise BadConfig(
-            f"{where}: handoff.start ({start:g}), what a successor begins with, may be at most "
-            f"{at / START_ROOM:g}: up to a quarter more than that must fit below handoff.at "
-            f"({at:g}), at which it would hand over again"
+            f"{where}: handoff.start ({start:g}), what a successor begins with, must be below "
+            f"handoff.at ({at:g}), at which it would hand over again"
         )
 
 

@@ -329,10 +329,6 @@ StateName = Literal["engineer", "designer", "inspector", "tester", "orchestrator
 """Which typed state an agent leaves; `nouns.handoff` has the types."""
 
 
-START_ROOM = 1.25
-"""Times `handoff.start`, that a successor begins with at most."""
-
-
 class HandoffKnobs(Struct, frozen=True):
     """When a window is handed over to a successor, and what that begins with."""
 

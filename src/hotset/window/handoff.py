@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from hotset.errors import Malformed
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.handoff import AgentNote, AnyState, HandoffReason, HandoffState, noted_fields
-from hotset.nouns.knobs import START_ROOM, Knobs, StateName
+from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.message import ToolSpec
 from hotset.nouns.page import Role
 from hotset.nouns.window import Cause, Form, Line, Shown
@@ -42,6 +42,9 @@ HANDOFF_NOTE = "handoff_note"
 
 _LEAST_SHARE = 0.1
 """Of the window, that must leave: otherwise the next call would hand over again."""
+
+_MORE = 1.25
+"""Times `start`, that a successor begins with at most."""
 
 _STATE_SHARE = 0.3
 """Of what a successor begins with, for the state."""
@@ -303,7 +306,7 @@ def _fit(
 ) -> None:
     """Replaces results that stay by their references, if the successor would begin with more than
     it may."""
-    most = _room(START_ROOM * knobs.handoff.start, knobs, moment)
+    most = _room(_MORE * knobs.handoff.start, knobs, moment)
     many = -1
     while (total := weighed.after(departure.rows).total) > most and len(departure.rows) > many:
         many = len(departure.rows)
