@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from hotset.nouns.knobs import StateName
-from hotset.nouns.note import Scope, Space
+from hotset.nouns.note import Space
 
 HANDOFF = "Handoff"
 """Event name of a handoff."""
@@ -20,7 +20,7 @@ HANDOFF = "Handoff"
 HANDOFF_DUE = "HandoffDue"
 """Event name of a window that passed the share at which its agent hands over."""
 
-PROGRAM_NOTES = Space("handoff_notes", Scope.MACHINE)
+PROGRAM_NOTES = Space("handoff_notes")
 """What programs noted when they handed a window over, by the conversation's last message then: a
 JSON list of `StateItem`."""
 
