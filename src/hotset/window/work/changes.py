@@ -82,11 +82,18 @@ def replaces(earlier: str, later: str) -> bool:
 
 def takes_back(earlier: str, later: str) -> bool:
     """True if the later statement says so by a word of change, such as "instead of" or "now"."""
+    if _word_set(earlier).isdisjoint(_word_set(later)):
+        return False
     return _gives_up(earlier, later) or _moves(earlier, later)
 
 
+def may_take_back(text: str) -> bool:
+    """True if the statement has a word of change: every one that takes another back has."""
+    return _CHANGED.search(text) is not None or any(each.search(text) for each in _GIVES_UP)
+
+
 def _gives_up(earlier: str, later: str) -> bool:
-    mine, theirs = frozenset(_words(earlier)), frozenset(_words(later))
+    mine, theirs = _word_set(earlier), _word_set(later)
     if not mine or _DENIES.search(earlier):
         return False
     for pattern in _GIVES_UP:
@@ -165,6 +172,11 @@ def _kind(word: str) -> str:
     if _NUMBER.fullmatch(word) or word in _NUMERALS:
         return "number"
     return "path" if "/" in word or _FILE.fullmatch(word) else ""
+
+
+@memo("telling word sets", 4096, each=2000)
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(_words(text))
 
 
 @memo("telling words", 4096, each=2000)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hotset.text.sentences import report_sentences
-from hotset.window.work.changes import replaces, takes_back
+from hotset.window.work.changes import may_take_back, replaces, takes_back
 
 _MOST = 48  # of them are compared with what is said later, the latest
 _LONGEST = 240
@@ -120,7 +120,7 @@ def _after(
         return found
     if is_wanted(text) and not _UNDECIDED.search(text):
         gone = [one for one in recent if replaces(one.text, text)]
-    elif recent and _CHANGES.search(text) and not _UNSURE.search(text):
+    elif recent and may_take_back(text) and not _UNSURE.search(text):
         gone = [one for one in recent if takes_back(one.text, text)]
         if not gone:
             return found

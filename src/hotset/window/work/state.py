@@ -233,7 +233,7 @@ class _Work:
         return of(items.done), of(items.open)
 
     def changed(self) -> tuple[FileChange, ...]:
-        """Files that were changed and not removed again."""
+        """Files that were changed, and whose change stands."""
         return tuple(
             FileChange(
                 each.path,
@@ -242,7 +242,7 @@ class _Work:
                 clip(each.new, _LONGEST),
                 self._turn(each.at),
             )
-            for each in self.reading.summary().files
+            for each in self.reading.files()
         )[-_MOST:]
 
     def checks(self) -> tuple[CheckRun, ...]:

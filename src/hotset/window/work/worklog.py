@@ -207,7 +207,7 @@ class WorkReading:
         return WorkSummary(
             wanted=tuple(text for _, text in self.prompts()),
             done=tuple(self._runs()),
-            files=tuple(self._files()),
+            files=self.files(),
             errors=tuple(self._error(each) for each in failed),
             decisions=once((each.text for each in self.decided()), _MOST_DECISIONS),
             ticked=once(plan.done, _MOST_OPEN),
@@ -251,7 +251,7 @@ class WorkReading:
         end."""
         return any(has_sealed(text) for _, text in self.prompts()) and not self.acts[-1].failed
 
-    def files(self) -> frozenset[str]:
+    def file_names(self) -> frozenset[str]:
         """The names of the files that were changed."""
         return frozenset(path.rsplit("/", 1)[-1] for path in changed_files(self.acts))
 
@@ -317,16 +317,22 @@ class WorkReading:
         gone, came = edit_lines(self.pages[act.place].text, path)
         return tuple(gone), tuple(came)
 
-    def _files(self) -> Iterator[ChangedFile]:
-        for path, edits in ((each.path, each.edits) for each in self.changes()):
-            old, new = edit_sides(self.pages[edits[-1].place].text)
-            yield ChangedFile(
-                path,
-                old[:_LONGEST_SIDE],
-                new[:_LONGEST_SIDE],
-                len(edits),
-                self.places[edits[-1].place],
+    def files(self) -> tuple[ChangedFile, ...]:
+        """The same, each with the first line that its latest edit changed."""
+        found: list[ChangedFile] = []
+        for each in self.changes():
+            last = each.edits[-1].place
+            old, new = edit_sides(self.pages[last].text)
+            found.append(
+                ChangedFile(
+                    each.path,
+                    old[:_LONGEST_SIDE],
+                    new[:_LONGEST_SIDE],
+                    len(each.edits),
+                    self.places[last],
+                )
             )
+        return tuple(found)
 
     def _error(self, mishap: Mishap) -> WorkError:
         failed = mishap.failed
@@ -548,7 +554,7 @@ def _works_elsewhere(reading: WorkReading, following: Sequence[Line]) -> bool:
     """True if the next calls have started and name none of the files that were changed."""
     later = WorkReading(following[:_SOON])
     named = " ".join(later.pages[act.place].text for act in later.acts)
-    return bool(later.acts) and not any(name in named for name in reading.files())
+    return bool(later.acts) and not any(name in named for name in reading.file_names())
 
 
 def _cuts(lines: Sequence[Line]) -> list[int]:
