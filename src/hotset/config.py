@@ -321,6 +321,9 @@ def load(
             PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs),
             f"[{shares_table}] in {path}",
         )
+    handing = "knobs" if "handoff" in tables["knobs"] else "window"
+    for below in PROFILES.values():
+        _check_handoff(below.turned(own_knobs), f"[{handing}] in {path}")
     for name in ("summary", "search", "learn"):
         _check_names(name, tables[name], path)
     patience = chosen.patience  # values of the file are taken as they are
@@ -589,7 +592,9 @@ def _allowed(kind: Any) -> str:
             f"{number} from {facts['ge']} {'to {}'.format(facts['le']) if 'le' in facts else 'up'}"
         )
     if kind == Texts or get_origin(bare) is tuple:
-        return 'a list of texts, such as ["github__*"]'
+        names = [each for each in get_args(get_args(kind)[0]) if isinstance(each, str)]
+        known = f"tools, of {', '.join(names)}" if names else 'texts, such as ["github__*"]'
+        return f"a list of {known}"
     if get_origin(bare) is frozenset:
         return f"a list of kinds, of {', '.join(Kind)}"
     choices = get_args(bare) or (() if bare is str else bare)
@@ -648,6 +653,17 @@ def _check_shares(knobs: Knobs, where: str) -> None:
             f"{where}: low ({knobs.low:g}), what stays when pages leave, must not be above "
             f"high ({knobs.high:g}), "
             "at which they leave"
+        )
+    _check_handoff(knobs, where)
+
+
+def _check_handoff(knobs: Knobs, where: str) -> None:
+    """Raises `BadConfig` where a successor would begin with a window that is to be handed over."""
+    at, start = knobs.handoff.at, knobs.handoff.start
+    if at and start >= at:
+        raise BadConfig(
+            f"{where}: handoff.start ({start:g}), what a successor begins with, must be below "
+            f"handoff.at ({at:g}), at which it would hand over again"
         )
 
 

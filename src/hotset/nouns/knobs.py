@@ -321,6 +321,11 @@ class SuccessorKnobs(Struct, frozen=True):
     hours."""
 
 
+OfferedTool = Literal[
+    "retrieve_context", "search_history", "get_turn_range", "find_tools", "use_tool"
+]
+"""Our tools that a kind of agent can name."""
+
 StateName = Literal["engineer", "designer", "inspector", "tester", "orchestrator", "guide"]
 """Which typed state an agent leaves; `nouns.handoff` has the types."""
 
@@ -414,7 +419,7 @@ class Knobs(Struct, frozen=True):
     read: Characters = 150
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or
     more."""
-    offers: tuple[str, ...] = ()
+    offers: tuple[OfferedTool, ...] = ()
     """Which of our tools are listed beside `retrieve_context`; none named means all."""
     forms: FormKnobs = FormKnobs()
     cache: CacheKnobs = CacheKnobs()

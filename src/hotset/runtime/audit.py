@@ -216,6 +216,13 @@ def _linked(detail: Detail) -> str:
 
 
 def _handed_on(detail: Detail) -> str:
+    """A window that began with a state, or work that a memory hands on."""
+    if "index" in detail:
+        who = f" of {detail['agent']}" if detail.get("agent") else ""
+        return (
+            f"handoff {detail['index']}{who} ({detail['reason']}): turns {detail['turns']} left, "
+            f"{int(detail['tokens']):,} tokens; the successor began with {int(detail['prompt']):,}"
+        )
     to = f" to {detail['to']}" if detail.get("to") else ""
     return f"handed on{to}: hotset memory show {detail['memory']}"
 
@@ -260,6 +267,10 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     ),
     "Handoff": _handed_on,
     "Ordered": _ordered,
+    "HandoffDue": lambda detail: (
+        f"a handoff is due, none was made yet: {int(detail['tokens']):,} of "
+        f"{int(detail['window']):,} tokens"
+    ),
     "SessionLinked": _linked,
     "ToolUsed": _used,
     "ToolCreated": partial(_lived, "created"),
