@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from hotset.nouns.candidate import Candidate, Choice
-from hotset.nouns.handoff import AnyState
 from hotset.nouns.page import Chain, Kind, Role
+
+if TYPE_CHECKING:  # of a plan alone
+    from hotset.nouns.candidate import Candidate, Choice
+    from hotset.nouns.handoff import AnyState
 
 
 class Form(StrEnum):

@@ -14,7 +14,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome, Session
-from hotset.runtime.handoffs import HandoffCost, handoff_cost
+from hotset.runtime.handoff_cost import HandoffCost, handoff_cost
 from hotset.sources.code import Prefetches
 from hotset.sources.tools import latest_tools, never_called, weigh_tools
 from hotset.store.port import Store

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError, NotFound
 from hotset.index import open_index
-from hotset.nouns.deposit import PageAdded
 from hotset.nouns.note import METADATA, decode_metadata
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.nouns.turn import Event, Reference, Session
-from hotset.store.lineage import Parent, parents_in
+from hotset.store.kinship import Parent, parents_in
 from hotset.store.migrations import VERSION as STORE_VERSION
 from hotset.store.port import Census, Store, Where
 from hotset.store.sqlite import SqliteStore
@@ -27,6 +26,7 @@ from hotset.store.store_files import BALLAST_BYTES, DATABASE, has_store, wal_and
 
 if TYPE_CHECKING:
     from hotset.index.port import Index as Index, IndexState as IndexState  # noqa: PLC0414
+    from hotset.nouns.deposit import PageAdded
     from hotset.sources.memory import ProjectMemories
     from hotset.sources.tools import Toolbox
 
@@ -285,6 +285,8 @@ def page_to_keep(
 ) -> PageAdded:
     """The deposit of content that a program or a person puts in. A session of that name is opened
     if there is none. Raises `BadInput` and `NotFound`."""
+    from hotset.nouns.deposit import PageAdded  # noqa: PLC0415 - of no use to a reader
+
     if kind not in set(Kind):
         raise BadInput(f"no kind {kind!r}: there are {', '.join(Kind)}")
     known = session_named(store, session)

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
 from hotset.nouns.memory import (
     MemoryId,
     MemoryKind,
@@ -24,6 +23,9 @@ from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Cause, Form, PageTable
+
+if TYPE_CHECKING:  # only a store that is written needs them
+    from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
 
 
 @dataclass(frozen=True, slots=True)
