@@ -21,7 +21,11 @@ from bench.results import quantile, tell
 RUNS = 9
 WRAPS = 5
 BARE = [sys.executable, "-c", "pass"]
-HOTSET = [sys.executable, "-c", "from hotset.surfaces.cli import main; main()"]  # the console script
+HOTSET = [
+    sys.executable,
+    "-c",
+    "from hotset.surfaces.cli import main; main()",
+]  # the console script
 COMMANDS = {
     "statusline": ["statusline"],
     "hotset": [],

@@ -40,7 +40,7 @@ from hotset.nouns.knobs import (
 from hotset.nouns.page import Kind
 from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.price import Price, Prices
-from hotset.nouns.tool import Texts, Tooling
+from hotset.nouns.tooling import Texts, Tooling
 
 DEFAULT_PORT = 4747
 

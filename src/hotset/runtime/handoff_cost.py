@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from hotset.config import Config
 from hotset.nouns.bill import Bill
 from hotset.nouns.handoff import HANDOFF
-from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
+from hotset.nouns.usage import Usage
 from hotset.store.port import Store
 from hotset.window.price import dollars, price_of
 

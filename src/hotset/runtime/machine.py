@@ -23,7 +23,7 @@ from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
 from hotset.nouns.pressure import PressureLevel
-from hotset.nouns.tool import ClientListing
+from hotset.nouns.tooling import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool

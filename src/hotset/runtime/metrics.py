@@ -11,9 +11,9 @@ from functools import lru_cache
 from hotset.config import Config
 from hotset.nouns.alert import Alert, Threshold
 from hotset.nouns.bill import Bill
-from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome, Session
+from hotset.nouns.usage import Usage
 from hotset.runtime.handoff_cost import HandoffCost, handoff_cost
 from hotset.sources.code import Prefetches
 from hotset.sources.tools import latest_tools, never_called, weigh_tools

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
@@ -18,11 +19,9 @@ from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFa
 from hotset.files.open import open_private, open_regular, refuse_special
 from hotset.files.private_folder import private_folder
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Standing, Uses
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
-from hotset.nouns.window import PageTable
 from hotset.store import queries
 from hotset.store.connection import (
     Connection,
@@ -37,7 +36,6 @@ from hotset.store.connection import (
     translate_errors,
 )
 from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.page_table import ANY_STEP, PageTables, planned_at
 from hotset.store.port import MATCHES, Census, Damage, Row, SessionOrigin, Where
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
@@ -53,7 +51,6 @@ from hotset.store.tables import (
     BILL,
     EVENT,
     GIST,
-    MEMORY,
     NODE,
     PAGE,
     REFERENCE,
@@ -79,6 +76,16 @@ from hotset.store.wal import (
 
 if TYPE_CHECKING:
     from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
+    from hotset.nouns.memory import (
+        MemoryId,
+        MemoryKind,
+        MemoryLink,
+        MemoryRecord,
+        Standing,
+        Uses,
+    )
+    from hotset.nouns.window import PageTable
+    from hotset.store.page_table import PageTables
     from hotset.store.write_side import WriteSide
 
 _Given = ParamSpec("_Given")
@@ -115,7 +122,6 @@ class SqliteStore:
         self._process = os.getpid()
         self._closed = False
         self._all_gisted_to: Any = 0
-        self._tables = PageTables()
         open_one = partial(connect, self.database, tuning, file=connection.file)
         reads = (
             partial(connect_to_read, self.database, tuning)
@@ -264,9 +270,10 @@ class SqliteStore:
 
     def origin(self, asked: RequestReceived) -> SessionOrigin:
         from hotset.store.lineage import find_origin  # noqa: PLC0415 - loads what reads messages
+        from hotset.store.sql_lookup import SqlLookup  # noqa: PLC0415
 
         with self._reading() as connection, connection:
-            found = find_origin(asked, queries.SqlLookup(connection))
+            found = find_origin(asked, SqlLookup(connection))
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def turns(self, session: SessionId) -> Iterator[Turn]:
@@ -322,7 +329,7 @@ class SqliteStore:
 
     def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> PageTable:
         with self._reading() as connection, connection:
-            table = self._tables.table(connection, chains, as_of)
+            table = self._page_tables.table(connection, chains, as_of)
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
     def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
@@ -336,17 +343,23 @@ class SqliteStore:
         return latest_versions(self._of_session(SUMMARY, session))
 
     def memory(self, id: MemoryId) -> MemoryRecord:
-        return self._by_id(MEMORY, id, "ORDER BY version DESC LIMIT 1")
+        found: MemoryRecord = self._by_id(
+            self._memories.MEMORY, id, "ORDER BY version DESC LIMIT 1"
+        )
+        return found
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
-        return self._read(queries.memory_versions, id)
+        return self._read(self._memories.memory_versions, id)
 
     def memories(
         self,
         kinds: frozenset[MemoryKind] = frozenset(),
         standings: frozenset[Standing] = frozenset(),
     ) -> Iterator[MemoryRecord]:
-        return queries.latest_memories(self._reading, kinds, standings)
+        found: Iterator[MemoryRecord] = self._memories.latest_memories(
+            self._reading, kinds, standings
+        )
+        return found
 
     def newest_memories(
         self,
@@ -356,28 +369,33 @@ class SqliteStore:
         since: float | None = None,
         until: float | None = None,
     ) -> Iterator[MemoryRecord]:
-        return queries.newest_memories(self._reading, kinds, standings, since, until)
+        found: Iterator[MemoryRecord] = self._memories.newest_memories(
+            self._reading, kinds, standings, since, until
+        )
+        return found
 
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
-        return self._after(MEMORY, number, limit)
+        return self._after(self._memories.MEMORY, number, limit)
 
     def memory_match(self, prefix: str) -> Sequence[MemoryId]:
-        return [MemoryId(id) for id in self._ids(MEMORY, prefix)]
+        from hotset.nouns.memory import MemoryId  # noqa: PLC0415
+
+        return [MemoryId(id) for id in self._ids(self._memories.MEMORY, prefix)]
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
-        return self._read(queries.memory_links, id)
+        return self._read(self._memories.memory_links, id)
 
     def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
-        return self._read(queries.memory_uses, ids)
+        return self._read(self._memories.memory_uses, ids)
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
-        return self._read(queries.memory_runs)
+        return self._read(self._memories.memory_runs)
 
     def notes(
         self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
     ) -> Mapping[str, Note]:
         with self._reading() as connection, connection:
-            step = ANY_STEP if as_of is None else planned_at(connection, as_of)
+            step = queries.ANY_STEP if as_of is None else self._step_of(connection, as_of)
             found = (
                 queries.latest_notes(connection, space.name, keys, step) if step is not None else {}
             )
@@ -451,6 +469,25 @@ class SqliteStore:
         """Import rows. With `gaps`, messages and pages may follow others that are missing, as in an
         export of a repaired store."""
         return self._writing().load(rows, gaps=gaps)
+
+    @property
+    def _memories(self) -> ModuleType:
+        """The queries for memories; a command that asks for none does not load them."""
+        from hotset.store import memory_queries  # noqa: PLC0415
+
+        return memory_queries
+
+    @cached_property
+    def _page_tables(self) -> PageTables:
+        from hotset.store.page_table import PageTables  # noqa: PLC0415 - lists of rows do without
+
+        return PageTables()
+
+    @staticmethod
+    def _step_of(connection: Connection, turn: TurnRef) -> int | None:
+        from hotset.store.page_table import planned_at  # noqa: PLC0415
+
+        return planned_at(connection, turn)
 
     def _read(
         self,
