@@ -2,9 +2,9 @@
 
     make bench-startup
 
-`bare` is `python -c pass` in between, so that a busy machine shows in both. Each is run nine times;
-`cpu_ms` is the middle one's user and system time, `least_ms` the least. `wrap` is what `hotset wrap`
-has computed when its agent begins, without the proxy that it starts.
+Each command is run nine times in turns with bare Python (`python -c pass`), so that a busy machine
+shows in both. `cpu_ms` is the middle one's user and system time, `least_ms` the least. `wrap` is
+what `hotset wrap` has computed when its agent begins, without the proxy that it starts.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from bench.results import quantile, tell
 RUNS = 9
 WRAPS = 5
 BARE = [sys.executable, "-c", "pass"]
-HOTSET = [
-    sys.executable,
-    "-c",
-    "from hotset.surfaces.cli import main; main()",
-]  # the console script
+HOTSET = [sys.executable, "-c", "from hotset.surfaces.cli import main; main()"]
+"""The console script."""
+
 COMMANDS = {
-    "statusline": ["statusline"],
     "hotset": [],
+    "statusline": ["statusline"],
     "status": ["status"],
     "sessions": ["sessions"],
     "savings": ["savings"],
@@ -45,14 +43,18 @@ AGENT = 'cat "/proc/$PPID/stat" > "$0"'
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="hotset-startup-") as folder:
         env = {**os.environ, "HOTSET_HOME": f"{folder}/home", "HOME": folder}
+        # As after an installation: compiled once.
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        env["PYTHONPYCACHEPREFIX"] = f"{folder}/compiled"
         project = Path(folder, "project")
         project.mkdir()
         demo = [sys.executable, "-m", "hotset.testing.demo", "--once", "--fast"]
         subprocess.run(demo, cwd=project, env=env, check=True, stdout=subprocess.DEVNULL)
         env["HOTSET_DATA"] = str(Path(folder, "home", "projects", "demo"))
-        sets = {}
-        for name, arguments in COMMANDS.items():
-            sets[name] = compare([*HOTSET, *arguments], project, env)
+        sets = {
+            name: compare([*HOTSET, *arguments], project, env)
+            for name, arguments in COMMANDS.items()
+        }
         sets["wrap"] = {"hotset": figures([wrapped(project, env) for _ in range(WRAPS)])}
     tell("startup", sets)
 
@@ -60,7 +62,7 @@ def main() -> None:
 def compare(command: Sequence[str], project: Path, env: Mapping[str, str]) -> dict:
     """The command and bare Python, in turns."""
     taken: dict[str, list[float]] = {"bare": [], "hotset": []}
-    run(command, project, env)  # once for what is compiled or cached at the first call
+    run(command, project, env)  # compiles
     for _ in range(RUNS):
         taken["bare"].append(run(BARE, project, env))
         taken["hotset"].append(run(command, project, env))
@@ -73,11 +75,12 @@ def figures(taken: list[float]) -> dict[str, float]:
 
 def run(command: Sequence[str], project: Path, env: Mapping[str, str]) -> float:
     """Milliseconds of CPU time that a process took, to its end."""
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=project, env=env, stderr=subprocess.PIPE, **quiet)
-    _, problems = process.stderr.read(), None
+    none = subprocess.DEVNULL
+    process = subprocess.Popen(command, cwd=project, env=env, stdin=none, stdout=none, stderr=none)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
     return (usage.ru_utime + usage.ru_stime) * 1e3
 
 

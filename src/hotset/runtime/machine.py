@@ -35,16 +35,14 @@ from hotset.runtime.metrics import (
     SUMMARY_FAILED,
     Births,
     Metrics,
-    Watch,
     empty_ledger,
-    event_of,
     metrics,
-    raised_lately,
 )
 from hotset.runtime.planner import Planner
 from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, PressureMonitor
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
+from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.sources.code import CodeSource, Prefetches, has_code
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemorySource, ProjectMemories

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError, NotFound
-from hotset.index import open_index
+from hotset.index import FOLDER, open_index
 from hotset.nouns.note import METADATA, decode_metadata
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.nouns.turn import Event, Reference, Session
@@ -161,8 +161,6 @@ def glance_at_index(
 ) -> IndexGlance | None:
     """State of the index, without opening it; None if there is none. `troubles` are those that a
     running proxy reports; at most `most_behind` pages are counted."""
-    from hotset.index.port import FOLDER  # noqa: PLC0415
-
     if not (folder := config.folder / FOLDER).exists():
         return None
     from hotset.index.database import summarise_index  # noqa: PLC0415 - with the rules of secrets 20 ms
