@@ -307,6 +307,13 @@ def metadata_of(store: Store, ids: Sequence[str]) -> dict[str, dict[str, str]]:
     return {id: decode_metadata(note.value) for id, note in found.items()}
 
 
+def candidates_in(store: Store) -> int:
+    """Number of memories that wait until a person or an outcome confirms them."""
+    from hotset.nouns.memory import Standing  # noqa: PLC0415 - with the tables of memories
+
+    return sum(1 for _ in store.memories(standings=frozenset({Standing.CANDIDATE})))
+
+
 def did_you_mean(typed: str, names: Collection[str]) -> str:
     """The names nearest to what was typed, as the middle of a sentence; empty if none is near."""
     near = get_close_matches(typed, names, _NEAREST, _NEAR)

@@ -112,6 +112,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Look": {
         "status": CommandEntry("status:status", "Whether a proxy serves, and what is kept."),
+        "statusline": CommandEntry(
+            "statusline:statusline", "One line for Claude Code's statusline, tmux or a prompt."
+        ),
         "doctor": CommandEntry("doctor:doctor", "Find out why nothing is kept, and what to do."),
         "sessions": CommandEntry(
             "sessions:sessions", "The sessions of this project, last used first."
@@ -173,6 +176,7 @@ class Tree(LazyGroup):
 @click.group(
     cls=Tree,
     sections=GROUPS,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Begin with:  hotset demo   or   hotset wrap claude",
 )
@@ -180,9 +184,13 @@ class Tree(LazyGroup):
 @click.pass_context
 def hotset(ctx: click.Context) -> None:
     """Virtual memory for LLM agents: the hot set in the window, everything else whole in a
-    store."""
+    store. Without a command: where things stand here, and what to do next."""
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    if ctx.invoked_subcommand is None:
+        from hotset.surfaces.cli.home import show_home  # noqa: PLC0415 - not for a help page
+
+        show_home()
 
 
 MEMORY = {

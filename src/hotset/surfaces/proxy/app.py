@@ -9,11 +9,13 @@ import hmac
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,6 +23,7 @@ from hotset.files.scope import Budget, ResourceScope
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.clients import AGENT_HEADER
+from hotset.runtime.glance import status_line
 from hotset.runtime.machine import Machine
 from hotset.runtime.reply_bytes import MOST
 from hotset.runtime.walk import pass_through, walk
@@ -57,12 +60,18 @@ def build(
     async def show_status(_request: object) -> JSONResponse:
         return JSONResponse(await status())
 
+    async def show_line(request: Request) -> PlainTextResponse:
+        name = request.query_params.get("session", "")
+        line = partial(status_line, machine.keeper.store, machine.config, name)
+        return PlainTextResponse(await asyncio.to_thread(line))
+
     # No redirects: they would lead to a path without the token.
     own = Starlette(
         routes=[
             Route(path, show_status)
             for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
         ]
+        + [Route(f"{_OWN}/line", show_line)]
     )
     own.router.redirect_slashes = False
     return Door(own, mcp, Proxy(machine), guard, machine.dialects)
