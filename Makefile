@@ -9,6 +9,7 @@ help: ## say what can be made
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "hotset needs Python 3.11 or newer; say PYTHON=/path/to/python3.11 make ..." >&2; exit 2; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) has no venv; run: sudo apt-get install python3-venv   (Debian, Ubuntu), then make again" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip -q install --disable-pip-version-check -U 'pip>=25.1'
 

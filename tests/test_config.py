@@ -470,6 +470,9 @@ def test_every_number_among_the_knobs_has_a_range_and_a_unit():
             "[search]\nenabled = 'yes'",
             r"enabled of \[search\] in .* must be true or false, not 'yes'",
         ),
+        ("[clients.codex]\nbudget = 5", r"budget \(\[clients.codex\] in .*\) must be a number"),
+        ("[clients.codex]\nof = true", r"cannot say 'of'; it can say off, .* Did you mean off\?"),
+        ("[clients]\nCodex = 1", r"\[clients.Codex\] in .* must be a table of switches"),
         ("[alerts]\nlatency = 5", "cannot say 'latency'; it can say retrieval_pct"),
         ("[alerts]\noverhead_ms_p95 = 'slow'", "overhead_ms_p95 of .* must be a number from 0 up"),
     ],
@@ -529,6 +532,24 @@ def test_what_the_file_says_stands_over_every_profile(config):
         9,
     ]
     assert found.knobs_for("librarian").high == 0.75
+
+
+def test_a_client_has_switches_of_its_own_which_a_flag_overrides(config):
+    file = (
+        "[window]\noff = true\nbudget = 9000\nprofile = 'lean'\n"
+        "[clients.codex]\noff = false\nbudget = 0\nprofile = 'academic'\n[clients.codex-tui]\n"
+    )
+    found, flagged = config(file), config(file, off=True, budget=8000, profile="librarian")
+    names = ("codex_cli_rs", "codex", "codex-tui", "codexer", "claude-cli")
+
+    assert [found.is_off_for(each) for each in names] == [False, False, True, True, True]
+    assert [found.budget_for(each) for each in names] == [0, 0, 9000, 9000, 9000]
+    assert [found.knobs_for(each) == PROFILES["lean"] for each in names] == [
+        *(False, False, True, True, True)
+    ]
+    assert flagged.is_off_for("codex")
+    assert flagged.budget_for("codex") == 8000
+    assert flagged.knobs_for("codex") == PROFILES["librarian"]
 
 
 def test_the_names_of_policies_are_those_that_there_are():

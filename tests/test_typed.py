@@ -61,9 +61,23 @@ def test_threads_that_decode_into_a_new_type_at_once_all_get_their_value():
     assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
 
 
+_READERS = frozenset(
+    f"msgspec.{name}"
+    for name in (
+        *("inspect.type_info", "inspect.multi_type_info"),
+        *("json.schema", "json.schema_components"),
+    )
+)
+"""Those that read a type whatever they are called with."""
+
+
 def _direct(tree: ast.AST) -> Iterator[int]:
     """The lines on which msgspec itself is asked to read a type."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "msgspec":
+            names = {each.name for each in node.names}
+            if names & {"convert", "json", "msgpack", "type_info"}:
+                yield node.lineno
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)
@@ -71,6 +85,7 @@ def _direct(tree: ast.AST) -> Iterator[int]:
         given = any(word.arg == "type" for word in node.keywords) or len(node.args) > 1
         if (
             name == "msgspec.convert"
+            or name in _READERS
             or (name in {"msgspec.json.Decoder", "msgspec.msgpack.Decoder"} and typed)
             or (name in {"msgspec.json.decode", "msgspec.msgpack.decode"} and given)
         ):
@@ -93,6 +108,8 @@ def test_only_one_module_asks_msgspec_to_read_a_type():
         "msgspec.json.Decoder(type=Kind)",
         "msgspec.json.decode(text, type=Kind)",
         "msgspec.convert(value, Kind)",
+        "from msgspec import Struct, convert",
+        "msgspec.inspect.type_info(Kind)",
     ],
 )
 def test_what_would_read_a_type_elsewhere_is_seen(line):

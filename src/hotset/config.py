@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct, ValidationError, convert, structs
+from msgspec import Meta, Struct, ValidationError, structs
 
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS, Threshold
@@ -40,7 +40,13 @@ from hotset.nouns.page import Kind
 from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.tooling import Texts, Tooling
-from hotset.places import data_folder, project_root as project_root, user_file as user_file  # noqa: PLC0414
+from hotset.places import (
+    data_folder,
+    home_folder,
+    project_root as project_root,  # noqa: PLC0414 - for those who ask for settings
+    user_file as user_file,  # noqa: PLC0414
+)
+from hotset.typed import convert
 
 DEFAULT_PORT = 4747
 
@@ -136,11 +142,25 @@ class Summarising:
 
 
 @dataclass(frozen=True, slots=True)
+class ClientSwitches:
+    """What the file says of one client's window; None is what holds for all."""
+
+    off: bool | None = None
+    profile: str | None = None
+    budget: int | None = None
+
+
+_PLAIN_CLIENT = ClientSwitches()
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     project: Path
     """The folder that the agent works in."""
     folder: Path
     """The data folder of this project."""
+    home: Path
+    """The folder of what belongs to all projects of the user."""
     port: int | None
     """The port that was asked for; 0 is any, None lets hotset choose one and stay with it."""
     upstreams: Mapping[str, Upstream]
@@ -160,6 +180,8 @@ class Config:
     """Knobs of the user's file, by dotted name; they override any profile."""
     own_profiles: Mapping[str, Knobs] = field(default_factory=dict)
     """Profiles of the user's file, by the name of the kind of agent that they are for."""
+    clients: Mapping[str, ClientSwitches] = field(default_factory=dict)
+    """Switches of the user's file for single clients, by name."""
     own_alerts: Mapping[str, float] = field(default_factory=dict)
     """Thresholds of the user's file."""
     knobs: Knobs | None = None
@@ -212,11 +234,29 @@ class Config:
         """The knobs for an agent, by its name: kinds of agents are profiles too."""
         if self.knobs is not None:
             return self.knobs
-        name = self.profile or agent
+        name = self._switches(agent).profile or self.profile or agent
         if name not in self.own_profiles and name not in PROFILES:
             name = DEFAULT_PROFILE
         own = self.own_profiles.get(name)
         return PROFILES[name].turned(self.own_knobs) if own is None else own
+
+    def is_off_for(self, agent: str) -> bool:
+        """True if the agent's requests go out as they come."""
+        own = self._switches(agent).off
+        return self.off if own is None else own
+
+    def budget_for(self, agent: str) -> int:
+        """Tokens that a prompt of the agent may have; 0 is what the model's window allows."""
+        own = self._switches(agent).budget
+        return self.budget if own is None else own
+
+    def _switches(self, agent: str) -> ClientSwitches:
+        """The switches of the client whose name the agent's begins with: `codex` is codex_cli_rs
+        too."""
+        if not self.clients:
+            return _PLAIN_CLIENT
+        fits = [name for name in self.clients if is_client(name, agent)]
+        return self.clients[max(fits, key=len)] if fits else _PLAIN_CLIENT
 
     @property
     def profiles(self) -> Mapping[str, Knobs]:
@@ -295,13 +335,15 @@ def load(
     offer = {"offer_seconds": patience * Remembering().offer_seconds}
     memory = Remembering(**offer | _values(Remembering, tables["memory"], f"[memory] in {path}"))
     root = project_root(Path(chosen.project or Path.cwd()))
-    folder = data_folder(root, chosen.data, chosen.home)
+    home = home_folder(chosen.home)
+    folder = data_folder(root, chosen.data, home)
     urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named_upstreams(
         file, path, origins
     )
     return Config(
         project=root,
         folder=folder,
+        home=home,
         port=None if origins["port"] == "default" else chosen.port,
         upstreams={
             name: Upstream(
@@ -317,6 +359,7 @@ def load(
         profile=named_profile,
         own_knobs=own_knobs,
         own_profiles=own_profiles,
+        clients=_clients(_table(file, "clients", path), own_profiles, origins, path),
         own_alerts=_alerts(tables["alerts"], f"[alerts] in {path}"),
         summary=_summarising(chosen, env.get("HOTSET_SUMMARY_KEY", ""), urls, origins),
         search=chosen.search,
@@ -330,6 +373,12 @@ def load(
         user=Path(env["HOME"]) if env.get("HOME") else Path.home(),
         environ=env,
     )
+
+
+def is_client(client: str, agent: str) -> bool:
+    """True if a session's agent is that client: its name, alone or followed by more words."""
+    rest = agent.lower().removeprefix(client)
+    return agent.lower().startswith(client) and not rest[:1].isalnum()
 
 
 @cache
@@ -723,6 +772,34 @@ def _own_profiles(
         below = made[base] if base in made else PROFILES[base].turned(own_knobs)
         made[name] = below.turned(_values(Knobs, table, origin, beside=("base",)))
         _check_shares(made[name], origin)
+    return made
+
+
+def _clients(
+    tables: Mapping[str, Any], own: Iterable[str], origins: Mapping[str, str], path: Path
+) -> dict[str, ClientSwitches]:
+    """`[clients.NAME]` of the file. A flag and the environment win over it, as over all of the
+    file."""
+    made: dict[str, ClientSwitches] = {}
+    for name, table in tables.items():
+        origin = f"[clients.{name}] in {path}"
+        if not _AGENT_NAME.fullmatch(name) or not isinstance(table, dict):
+            raise BadConfig(
+                f"{origin} must be a table of switches, and its name of small letters, digits, "
+                f"- and _"
+            )
+        for switch in sorted(table.keys() - {"off", "profile", "budget"}):
+            _refuse_name(switch, ("off", "profile", "budget"), origin)
+        given = {
+            switch: value
+            for switch, value in table.items()
+            if origins[switch] in ("default", str(path))
+        }
+        made[name] = ClientSwitches(
+            _value(bool, given["off"], f"off of {origin}") if "off" in given else None,
+            _profile(given["profile"], origin, own) if "profile" in given else None,
+            budget_of(given["budget"], origin) if "budget" in given else None,
+        )
     return made
 
 

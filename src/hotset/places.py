@@ -32,17 +32,18 @@ def project_root(start: Path) -> Path:
     return start
 
 
-def data_folder(root: Path, data: str | None, home: str | None) -> Path:
-    """The folder of a project's data: `data`, or one of its own below `home`."""
-    if data:
-        return Path(data).expanduser().absolute()
+def home_folder(home: str | None) -> Path:
+    """The folder of what belongs to all projects of the user."""
     if home:
-        below = Path(home)
-    else:
-        from platformdirs import user_data_path  # noqa: PLC0415 - read only when settings are
+        return Path(home).expanduser().absolute()
+    from platformdirs import user_data_path  # noqa: PLC0415 - read only when settings are
 
-        below = user_data_path("hotset")
-    return (below.expanduser() / "projects" / _folder_name(root)).expanduser().absolute()
+    return user_data_path("hotset").absolute()
+
+
+def data_folder(root: Path, data: str | None, home: Path) -> Path:
+    """The folder of a project's data: `data`, or one of its own below `home`."""
+    return Path(data).expanduser().absolute() if data else home / "projects" / _folder_name(root)
 
 
 def _folder_name(root: Path) -> str:
@@ -51,8 +52,9 @@ def _folder_name(root: Path) -> str:
     return f"{name}-{hashlib.sha256(os.fsencode(root)).hexdigest()[:8]}"
 
 
-def find_folder(start: Path, env: Mapping[str, str]) -> Path:
-    """The data folder of the project around a folder, as `config.load` finds it without flags."""
+def find_folders(start: Path, env: Mapping[str, str]) -> tuple[Path, Path]:
+    """The data folder of the project around a folder, and that of what belongs to all projects; as
+    `config.load` finds them without flags."""
     file: dict[str, object] = {}
     if (path := user_file(env)).exists():
         import tomllib  # noqa: PLC0415 - most people have no such file
@@ -68,4 +70,5 @@ def find_folder(start: Path, env: Mapping[str, str]) -> Path:
 
     project = setting("project")
     root = project_root(Path(project) if project else start)
-    return data_folder(root, setting("data"), setting("home"))
+    home = home_folder(setting("home"))
+    return data_folder(root, setting("data"), home), home

@@ -7,10 +7,14 @@ type is made by one thread at a time; `tests/test_typed.py` forbids any other wa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from threading import Lock
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
+
+if TYPE_CHECKING:
+    from msgspec.inspect import Type
 
 _T = TypeVar("_T")
 _lock = Lock()
@@ -43,6 +47,25 @@ def convert(value: Any, kind: type[_T], *, strict: bool = True) -> _T:
     """What JSON or TOML gave as a value of a type; raises `msgspec.ValidationError`."""
     _decoders(kind)
     return msgspec.convert(value, kind, strict=strict)
+
+
+def type_info(kind: Any) -> Type:
+    """The fields of a type and their limits."""
+    import msgspec.inspect  # noqa: PLC0415 - seldom needed
+
+    _decoders(kind)
+    return msgspec.inspect.type_info(kind)
+
+
+def json_schemas(
+    kinds: Iterable[Any], ref_template: str = "#/$defs/{name}"
+) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """The JSON schemas of types, and the definitions that they refer to. Raises `TypeError` for a
+    type that JSON cannot hold."""
+    every = tuple(kinds)
+    for kind in every:
+        _decoders(kind)
+    return msgspec.json.schema_components(every, ref_template=ref_template)
 
 
 def _decoders(kind: Any) -> tuple[msgspec.json.Decoder[Any], msgspec.msgpack.Decoder[Any]]:

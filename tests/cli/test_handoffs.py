@@ -70,6 +70,14 @@ def test_what_a_turn_was_offered_has_the_tool_for_notes(handed: Desk):
     assert "handoff_note" in shown.json()["tools"]
 
 
+def test_the_turn_that_handed_over_can_be_looked_at(handed: Desk):
+    latest = handed.run("handoffs", "--json").json()[0]
+    turn = latest["session"], str(latest["turn"])
+    assert "because the agent handed its window over" in handed.run("diff", *turn).out
+    assert "handoff.at" in handed.run("plan", *turn).out
+    assert handed.run("plan", *turn, "--json").json()["forms"]
+
+
 @pytest.mark.row("V15")
 def test_what_handoffs_cost_is_part_of_the_savings(handed: Desk):
     cost = handed.run("savings", "--json").json()["handoffs"]

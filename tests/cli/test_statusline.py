@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hotset.config import load
-from hotset.places import find_folder
+from hotset.places import find_folders
 from tests.cli.conftest import Desk, Ran
 from tests.cli.test_savings import SONNET, bill
 
@@ -92,5 +92,5 @@ def test_it_finds_the_same_folder_as_every_other_command(tmp_path):
     ):
         file.write_text(text)
         environ = {"HOTSET_CONFIG": str(file), **env}
-        expected = load(project=str(project), environ=environ).folder
-        assert find_folder(project, environ) == expected
+        expected = load(project=str(project), environ=environ)
+        assert find_folders(project, environ) == (expected.folder, expected.home)

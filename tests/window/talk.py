@@ -60,7 +60,7 @@ class Talk:
     def sent(self, plan: Plan, now: float = 1000.0) -> Talk:
         """The request went out as planned."""
         self.table = PageTable(
-            {**self.table.shown, **plan.shown},
+            {**self.table.shown, **{row.spot: row for row in plan.fresh}, **plan.shown},
             {},
             SentRequest(self.lines[-1].chain, now, plan.tokens),
         )

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from msgspec import structs
 
 from hotset.nouns.knobs import NEVER, Knobs, Limit
+from hotset.nouns.order import OrderAct, WindowOrders
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import WHOLE, Cause, Form, Piece, Spot
 from hotset.window.evict import POLICIES
@@ -230,7 +231,8 @@ def test_pinned_messages_stay_and_kinds_that_are_spared_leave_last():
         limits={},
     )
 
-    made = _planned(talk, knobs, pinned=frozenset({pin}))
+    orders = WindowOrders({Spot(pin, 0): (OrderAct.PIN, False)})
+    made = _planned(talk, knobs, orders=orders)
 
     stays = [
         line.chain

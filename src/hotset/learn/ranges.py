@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from msgspec.inspect import FloatType, IntType, StructType, Type, UnionType
 
 from hotset.nouns.knobs import Knobs
+from hotset.typed import type_info
 
 _WIDE = 5.0
 """A range that is this much longer than its lower end (or 1) is measured by ratios."""
@@ -57,7 +58,7 @@ class KnobRange(Struct, frozen=True):
 @cache
 def knob_ranges() -> Mapping[str, KnobRange]:
     """Every numeric knob of the catalogue, by dotted name."""
-    return MappingProxyType(dict(_ranges(msgspec.inspect.type_info(Knobs), Knobs(), "")))
+    return MappingProxyType(dict(_ranges(type_info(Knobs), Knobs(), "")))
 
 
 def _ranges(kind: Type, values: Struct, group: str) -> list[tuple[str, KnobRange]]:

@@ -73,4 +73,11 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "dedup_hit_pct": Threshold(
         50.0, Side.BELOW, "what results repeat had left the window, or was shortened, too often"
     ),
+    # What is too much only the user knows.
+    "dollars_per_day": Threshold(
+        NO_LIMIT, Side.ABOVE, "today's calls cost more than you meant to spend in a day"
+    ),
+    "dollars_per_session": Threshold(
+        NO_LIMIT, Side.ABOVE, "a session costs more than you meant to spend on one"
+    ),
 }

@@ -38,5 +38,7 @@ class Cause(StrEnum):
     """The price model says that rewriting the prefix costs less than reading it on."""
     HANDOFF = "handoff"
     """The window was handed over to a successor."""
+    PERSON = "person"
+    """A person ordered it."""
     GROWN = "grown"
     """The share of the window at which a checkpoint is due was passed."""

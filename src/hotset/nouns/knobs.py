@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Meta, Struct, ValidationError, convert, field, structs, to_builtins
+from msgspec import Meta, Struct, ValidationError, field, structs, to_builtins
 from msgspec.structs import replace
 
 from hotset.nouns.memory_kind import MemoryKind
 from hotset.nouns.page import Kind
+from hotset.typed import convert
 
 ROOMY = 128_000
 """Tokens of a window for which limits are meant as they are written. What is a page in it is a

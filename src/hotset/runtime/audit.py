@@ -220,6 +220,14 @@ def _handed_on(detail: Detail) -> str:
     return f"handed on{to}: hotset memory show {detail['memory']}"
 
 
+def _ordered(detail: Detail) -> str:
+    when = "at once" if detail.get("at_once") else "with the next cold cache"
+    price = f", {int(detail['tokens']):,} tokens written again" if detail.get("at_once") else ""
+    if detail["act"] == "undo":
+        return f"a person took back: {detail['was']} {detail['about']}"
+    return f"a person ordered: {detail['act']} {detail['about']}, {when}{price}"
+
+
 def _used(detail: Detail) -> str:
     how = (
         "failed" if detail["failed"] else "answered from the store" if detail.get("stored") else ""
@@ -251,6 +259,7 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
         f"{int(detail['window']):,} tokens"
     ),
     "Handoff": _handed_on,
+    "Ordered": _ordered,
     "SessionLinked": _linked,
     "ToolUsed": _used,
     "ToolCreated": partial(_lived, "created"),

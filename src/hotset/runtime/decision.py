@@ -187,10 +187,16 @@ def _scale_event(event: Event, ratio: float) -> Event:
     return replace(event, detail={**event.detail, "tokens": round(float(tokens) * ratio)})
 
 
-def _reference(store: Store, text: bytes) -> Reference | None:
+def reference_in(text: bytes) -> str:
+    """The id of the reference that a stub holds; empty if it holds none."""
     named = _REFERENCE.search(text)
+    return named[1].decode() if named else ""
+
+
+def _reference(store: Store, text: bytes) -> Reference | None:
+    id = reference_in(text)
     try:
-        return store.reference(named[1].decode()) if named else None
+        return store.reference(id) if id else None
     except NotFound:
         return None
 
@@ -263,6 +269,8 @@ _KNOBS_OF = {
     Cause.REWOUND: "early",
     Cause.PAYS: "regret",
     Cause.GROWN: "most",
+    Cause.HANDOFF: "handoff.at",
+    Cause.PERSON: "",
 }
 """The knob by which pages leave, by cause."""
 

@@ -21,6 +21,7 @@ from hotset.errors import HotsetError, StoreFailed
 from hotset.files.memory_use import release_freed
 from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
+from hotset.nouns.alert import Alert
 from hotset.nouns.bill import Bill
 from hotset.nouns.pressure import PressureLevel
 from hotset.nouns.tooling import ClientListing
@@ -38,8 +39,10 @@ from hotset.runtime.metrics import (
     empty_ledger,
     metrics,
 )
+from hotset.runtime.orders import OrderFollower
 from hotset.runtime.planner import Planner
 from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, PressureMonitor
+from hotset.runtime.spending import Spending
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
 from hotset.runtime.watch import Watch, event_of, raised_lately
@@ -127,9 +130,12 @@ class Machine:
     summariser: Summariser = field(init=False)
     planner: Planner = field(init=False)
     learning: Learning = field(init=False)
+    orders: OrderFollower = field(init=False)
+    """What a person ordered about the window."""
     ledger: Ledger = field(init=False)
     """Of the turns since the start."""
     watch: Watch = field(init=False)
+    spending: Spending = field(init=False)
     began: float = field(init=False)
     tending: list[asyncio.Task[None]] = field(init=False, default_factory=list)
 
@@ -149,6 +155,7 @@ class Machine:
         chosen, patience = self.config.memory, self.config.patience
         opened, index = partial(_opened, self.keeper), lambda: self.follower.index
         self.learning = Learning(self.config)
+        self.orders = OrderFollower()
         knobs = lambda: self.learning.knobs.memory  # noqa: E731 - as the two above
         self.memories = ProjectMemories(self.config, opened, index, self.clock, knobs=knobs)
         summing = replace(self.config.summary, every=0) if self.config.off else self.config.summary
@@ -184,6 +191,7 @@ class Machine:
         self.planner = self.plan_with(self.config)
         self.ledger = empty_ledger(self.config, _MOST_BOOKS)
         self.watch = Watch(self.config.thresholds)
+        self.spending = Spending(self.config)
 
     @classmethod
     def start(
@@ -216,6 +224,7 @@ class Machine:
         if keeper.store is not None:
             with suppress(HotsetError):  # sessions then run with the defaults
                 machine.learning.refresh(keeper.store)
+                machine.orders.refresh(keeper.store)
         machine.gister.nudge()  # what the last run did not get to
         machine.background.spawn(
             asyncio.to_thread(tokens.warm), "load the tokenizer"
@@ -245,6 +254,7 @@ class Machine:
         return Planner(
             config,
             summaries=self.summariser.summaries_for,
+            orders=lambda: self.orders.latest,
             sources=self.sources,
             program_decides=program_decides,
         )
@@ -285,16 +295,16 @@ class Machine:
         for alert in self.watch.add(
             bill, failed, now, window=window, repeats=repeats, summaries=due
         ):
-            _log.warning(
-                "alert: %s is %.4g, %s %.4g: %s",
-                alert.name,
-                alert.value,
-                alert.side,
-                alert.threshold,
-                alert.means,
-            )
+            _log_alert(alert)
             event = replace(event_of(alert, now), session=bill.session or None, turn=bill.turn)
             self.background.spawn(self._raise(event), "keep an alert")
+        if self.spending.is_watched:
+            self.background.spawn(self._count_spending(bill), "count what is spent")
+
+    @property
+    def alerts(self) -> tuple[Alert, ...]:
+        """Everything beyond its threshold now."""
+        return (*self.watch.standing(), *self.spending.standing(self.clock()))
 
     def metrics(self) -> Metrics:
         """How the window did since the start."""
@@ -335,6 +345,7 @@ class Machine:
             if (store := self.keeper.store) is not None:
                 with suppress(HotsetError):  # a store that is down is reported elsewhere
                     await asyncio.to_thread(self.learning.refresh, store)
+                    await asyncio.to_thread(self.orders.refresh, store)
                     if self.config.learns and number % _LOOKS_BETWEEN == _LOOKS_BETWEEN - 1:
                         await asyncio.to_thread(_tend_learning, store, self.config, self.clock())
             await asyncio.sleep(_LOOK_SECONDS)
@@ -364,6 +375,16 @@ class Machine:
         if store is None or not await asyncio.to_thread(raised_lately, store, event):
             await self.keeper.happened(event)
 
+    async def _count_spending(self, bill: Bill) -> None:
+        """Raise an alert where the bill's day or session cost too much: once a day, once a
+        session."""
+        store, now = self.keeper.store, self.clock()
+        for alert in await asyncio.to_thread(self.spending.add, bill, store, now):
+            event = replace(event_of(alert, now), session=bill.session or None, turn=bill.turn)
+            if self.spending.is_first(event):
+                _log_alert(alert)
+                await self._raise(event)
+
     def _failed(self, name: str, error: BaseException) -> None:
         # The error's text may quote content, so only its type is logged.
         _log.error(
@@ -373,6 +394,17 @@ class Machine:
             exc_info=_log.isEnabledFor(logging.DEBUG),
         )
         self.tally.bypassed += 1
+
+
+def _log_alert(alert: Alert) -> None:
+    _log.warning(
+        "alert: %s is %.4g, %s %.4g: %s",
+        alert.name,
+        alert.value,
+        alert.side,
+        alert.threshold,
+        alert.means,
+    )
 
 
 def _opened(keeper: Keeper) -> Store:

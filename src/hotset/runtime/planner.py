@@ -29,6 +29,7 @@ from hotset.nouns.handoff import AnyState, HandoffReason, StateItem, StateSource
 from hotset.nouns.knobs import NEVER, Knobs
 from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec, Usage
+from hotset.nouns.order import NO_ORDERS, WindowOrders
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
 from hotset.nouns.tooling import ClientListing
@@ -250,6 +251,7 @@ class Planner:
         monotonic: Callable[[], float] = time.monotonic,
         *,
         summaries: Summaries = _no_summaries,
+        orders: Callable[[], WindowOrders] = lambda: NO_ORDERS,
         sources: Sequence[Source] = (),
         program_decides: bool = False,
     ) -> None:
@@ -268,6 +270,7 @@ class Planner:
         """The same, for the conversation before it."""
         self._monotonic = monotonic
         self._summaries = summaries
+        self._orders = orders
         self._linked = LineageLinker()
         self._weigher = LineWeigher()
         self._renderer = Renderer()
@@ -278,6 +281,8 @@ class Planner:
         self._handoffs: Lru[Chain, AnyState] = Lru("handed over", count=_MOST_LATE, shrinks=False)
         """States with which programs handed windows over, by the last message; each waits for the
         next request of its line."""
+        self._switched_off: Lru[str, bool] = Lru("sessions switched off", count=_MOST_TABLES)
+        """Those whose cache was cold since a person switched hotset off for them."""
         self._calibrations = Calibrations()
         self._price = lru_cache(maxsize=64)(partial(_price_in, config.prices))
         self._turned = lru_cache(maxsize=64)(self._turn_knobs)
@@ -320,7 +325,8 @@ class Planner:
         began, worked = self._monotonic(), time.thread_time()
         # A provider that stores the conversation would store our version of it.
         held = any(hint.startswith("conversation=") for hint in request.hints)
-        off = off or self._config.off or held
+        off = off or self._config.is_off_for(agent) or held
+        off = off or self._is_switched_off(request, received, store, now, upstream)
         facts = self._open(request, dialect, store, now, upstream, off=off, agent=agent, arm=arm)
         lines = self._weigher.lines(facts.links, facts.request.model, facts.hidden)
         scene = self._scene(facts, lines, agent, turn or TurnId(secrets.token_hex(8)), received)
@@ -329,6 +335,30 @@ class Planner:
         planned = replace(self._decide(facts, lines, scene, offers), asked=offered.asked)
         bill = replace(planned.bill, overhead_ms=1000 * (self._monotonic() - began))
         return replace(planned, bill=bill, cpu=time.thread_time() - worked)
+
+    def _is_switched_off(
+        self,
+        request: Request,
+        received: RequestReceived | None,
+        store: Store,
+        now: float,
+        upstream: str,
+    ) -> bool:
+        """True if a person switched hotset off for this session: at once, or from the next cold
+        cache on."""
+        ordered = self._orders().sessions
+        if not ordered:
+            return False
+        links = self._linked.of(request)
+        keys = keys_of_line(received.key if received is not None else "", links)
+        key = next((key for key in keys.every if key in ordered), None)
+        if key is None or ordered[key] or self._switched_off.get(key):
+            return key is not None
+        sent = self._table(links, store).sent
+        is_cold = sent is None or now - sent.time > self._price(request.model, upstream).ttl
+        if is_cold:
+            self._switched_off.put(key, True)
+        return is_cold
 
     def _decide(
         self,
@@ -408,6 +438,7 @@ class Planner:
             most_ghosts=self._config.tooling.ghosts,
             hidden_texts=partial(_hidden_texts, facts),
             brief=partial(read_brief, scene, facts.hidden, facts.dialect, turn_of),
+            orders=self._orders(),
             asked=self._handed_over(facts.links),
             program_decides=self._program_decides,
             check=check,
@@ -792,8 +823,14 @@ class Planner:
         self, request: Request, price: Price, agent: str, arm: SessionArm, *, askable: bool
     ) -> Knobs:
         room = price.window - min(_reply_room(request), price.longest_reply)
-        window = min(self._config.budget or room, room)
-        return self._turned(agent, window, arm.knobs, askable)
+        window = min(self._config.budget_for(agent) or room, room)
+        knobs = self._turned(agent, window, arm.knobs, askable)
+        whole = self._orders().tools
+        return (
+            knobs.turned({"tools": {**knobs.tools, **dict.fromkeys(whole, NEVER)}})
+            if whole
+            else knobs
+        )
 
     def _turn_knobs(self, agent: str, window: int, changes: str, askable: bool) -> Knobs:
         """The knobs of requests: the same object for the same arguments."""

@@ -60,7 +60,8 @@ async def plan_turn(record: Record, machine: Machine) -> None:
     if request.previous:
         await _fail_open(_resume(request, record, store, machine), record)
         return
-    off = machine.config.off or header(headers, _SWITCH).strip().lower() == "off"
+    off = machine.config.is_off_for(opened.agent)
+    off = off or header(headers, _SWITCH).strip().lower() == "off"
     arm = PLAIN if off else await _find_arm(request, record, store, machine)
     planning = _plan(request, record, store, machine, arm, off=off or arm.is_off)
     if off or arm.is_off:
@@ -143,7 +144,7 @@ async def _plan(
         record.sent = SentRounds(opened, outgoing, planned, own=own)
     else:
         record.sent = SentPlan(opened, outgoing, planned)
-    if off:  # a request that went out unchanged has no forms: its turn has no plan
+    if planned.facts.off:  # a request that went out unchanged has no forms: its turn has no plan
         return
     made = planned.plan
     handed = handoff_deposits(made, planned.scene, planned.facts.ratio, planned.bill.sent.prompt)

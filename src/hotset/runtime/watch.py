@@ -11,6 +11,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event
 from hotset.runtime.metrics import ALERT
+from hotset.runtime.spending import PER_DAY, PER_SESSION, quiet_since
 from hotset.store.port import Store
 from hotset.window.ledger import (
     Account as Account,  # noqa: PLC0414 - for surfaces
@@ -158,11 +159,15 @@ def event_of(alert: Alert, now: float) -> Event:
 
 
 def raised_lately(store: Store, event: Event) -> bool:
-    """True if another run or process raised the same alert within the hour. Reads every event: not
-    for the event loop."""
+    """True if another run or process raised the same alert within the hour; what is spent is told
+    once a day or once a session. Reads every event: not for the event loop."""
+    name = event.detail["name"]
+    spent = name in (PER_DAY, PER_SESSION)
+    since = quiet_since(event) if spent else event.time - QUIET_SECONDS
     return any(
         each.name == ALERT
-        and each.detail.get("name") == event.detail["name"]
-        and event.time - each.time < QUIET_SECONDS
+        and each.detail.get("name") == name
+        and (each.time >= since if spent else each.time > since)
+        and (name != PER_SESSION or each.session == event.session)
         for each in store.events()
     )

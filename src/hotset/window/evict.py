@@ -75,9 +75,8 @@ def may_leave(weighed: WeighedConversation, step: Step, knobs: Knobs, moment: Mo
     """True if it is none of the latest steps and not pinned."""
     if weighed.steps[-1].number - step.number < knobs.keep:
         return False
-    return not moment.pinned or not any(
-        line.chain in moment.pinned for line in weighed.inside(step)
-    )
+    pinned = moment.orders.pinned
+    return not pinned or not any(line.chain in pinned for line in weighed.inside(step))
 
 
 class _Goal(NamedTuple):

@@ -234,7 +234,7 @@ def _leaving(
 ) -> tuple[list[Step], list[Shown]]:
     """The steps that leave, in conversation order: all but the latest, and but the hottest that fit
     beside them; and rows that shorten results of these where they would not fit whole."""
-    pinned = [step for step in may if moment.pinned.intersection(_chains(weighed, step))]
+    pinned = [step for step in may if moment.orders.pinned.intersection(_chains(weighed, step))]
     free = room - (weighed.total - sum(map(weighed.of, may)))
     kept = list(pinned)
     free -= sum(map(weighed.of, pinned)) + _REFERENCE

@@ -182,6 +182,7 @@ def stub_late(
         for step in weighed.steps
         if after.is_resident(step)
         for spot, tokens in after.stubbable(step)
+        if spot.chain not in moment.orders.pinned
     ]
     latest = weighed.steps[-1].number
     for page in sorted(late, key=lambda page: (page.step == latest, -page.tokens)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from hotset.nouns.handoff import AnyState, HandoffBrief
 from hotset.nouns.knobs import Knobs
+from hotset.nouns.order import NO_ORDERS, WindowOrders
 from hotset.nouns.page import Chain
 from hotset.nouns.price import Price
 from hotset.window.preview import ContentOrigin, Preview, preview
@@ -40,8 +41,8 @@ class Moment:
     """Tokens before the messages: system text and tools."""
     scale: float = 1.0
     """Provider tokens per token of our own count."""
-    pinned: frozenset[Chain] = frozenset()
-    """Messages whose steps never leave."""
+    orders: WindowOrders = NO_ORDERS
+    """What a person ordered."""
     messages_stay: bool = False
     """No message leaves, only pages inside messages: every provider's rules allow that."""
     summaries: Mapping[int, str] = field(default_factory=dict)

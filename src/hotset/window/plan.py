@@ -20,6 +20,7 @@ from hotset.window.handoff import hand_off
 from hotset.window.leave import Departure, mend
 from hotset.window.moment import Moment
 from hotset.window.offers import choose_texts, choose_tools, visible_texts
+from hotset.window.orders import evict_ordered, restore_ordered
 from hotset.window.step_sizes import WeighedConversation, by_message, weigh
 
 __all__ = ["Moment", "latest_sent", "plan"]
@@ -47,7 +48,12 @@ def plan(
         shown = {spot: row for spot, row in shown.items() if spot.chain in here and not row.is_back}
     sent = latest_sent(lines, table)
     came = weigh(lines, by_message(shown.values()), sent, _cache_loss(sent, table, moment))
+    ordered = restore_ordered(came, moment)
+    is_restored, came = ordered is not came, ordered
     came, mended = _bring_all_back(came) if moment.messages_stay else mend(came, knobs, moment)
+    if is_restored:
+        mended.cause = Cause.PERSON
+        mended.rows = [replace(row, cause=Cause.PERSON) for row in mended.rows]
     back: list[Shown] = []
     if mended.cause:
         mended.rows += [replace(row, cause=mended.cause) for row in rebirths(came, knobs, moment)]
@@ -64,10 +70,13 @@ def plan(
     crowded = knobs.in_room(moment.room(knobs) - stays)
     fresh = [*mended.rows, *births(came.after(mended.rows), crowded, moment)]
     now = came.after(fresh)
+    by_order = Departure() if moment.messages_stay else evict_ordered(now, knobs, moment)
+    now = now.after(by_order.rows)
     departure = hand_off(now, knobs, moment) or evict(now, knobs, moment)
+    fresh += by_order.rows
     goes = came.after([*fresh, *departure.rows])
     shown.update((row.spot, row) for row in (*fresh, *departure.rows))
-    changed = {row.spot.chain for row in (*back, *mended.rows, *departure.rows)}
+    changed = {row.spot.chain for row in (*back, *mended.rows, *by_order.rows, *departure.rows)}
     kept = next(
         (index for index, line in enumerate(lines[: sent + 1]) if line.chain in changed), sent + 1
     )
@@ -83,11 +92,11 @@ def plan(
     return Plan(
         shown=shown,
         fresh=(*back, *fresh, *departure.rows),
-        stubs=(*mended.stubs, *departure.stubs),
+        stubs=(*mended.stubs, *by_order.stubs, *departure.stubs),
         tokens=goes.total,
         whole=sum(goes.wholes),
         kept=goes.sums[kept],
-        broke=mended.cause or (departure.cause if kept <= sent else None),
+        broke=mended.cause or ((by_order.cause or departure.cause) if kept <= sent else None),
         handoff=departure.handoff,
         choices=(*tools, *texts),
     )

@@ -5,7 +5,7 @@ A step is one reply of the model with the results of its calls; the user's messa
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
@@ -99,10 +99,17 @@ class WeighedConversation:
         departed = self.departed | _departed(rows)
         return replace(self, rows=together, weights=weights, sums=_sums(weights), departed=departed)
 
-    def with_back(self, chains: Container[Chain]) -> WeighedConversation:
+    def with_back(self, chains: Iterable[Chain]) -> WeighedConversation:
         """The same conversation with these messages back in it, if they had left."""
+        return self.without_rows({Spot(chain, WHOLE) for chain in chains})
+
+    def without_rows(self, spots: Collection[Spot]) -> WeighedConversation:
+        """The same conversation with what these rows replace shown whole."""
+        chains = {spot.chain for spot in spots}
         rows = {
-            chain: _without_whole(own) if chain in chains else own
+            chain: {at: row for at, row in own.items() if row.spot not in spots}
+            if chain in chains
+            else own
             for chain, own in self.rows.items()
         }
         weights = [
@@ -154,10 +161,6 @@ def _weight(line: Line, rows: Rows, whole: int) -> int:
 
 def _departed(rows: Rows) -> frozenset[Chain]:
     return frozenset(chain for chain, own in rows.items() if WHOLE in own)
-
-
-def _without_whole(rows: Mapping[int, Shown]) -> dict[int, Shown]:
-    return {position: row for position, row in rows.items() if position != WHOLE}
 
 
 def _sums(weights: Sequence[int]) -> list[int]:

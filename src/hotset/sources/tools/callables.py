@@ -19,7 +19,7 @@ import msgspec
 from hotset.errors import BadInput, Malformed
 from hotset.nouns.tool import OriginKind, Returned, Tool, ToolOrigin
 from hotset.sources.tools.tool_names import full_name, slug
-from hotset.typed import convert
+from hotset.typed import convert, json_schemas
 
 OURS = ToolOrigin("hotset", OriginKind.CALLABLE)
 """Where tools of our own come from."""
@@ -112,9 +112,7 @@ def program() -> ToolOrigin:
 
 def _schema(own: str, signature: inspect.Signature, types: Mapping[str, Any]) -> bytes:
     try:
-        schemas, components = msgspec.json.schema_components(
-            types.values(), ref_template="#/$defs/{name}"
-        )
+        schemas, components = json_schemas(types.values())
     except TypeError as error:
         raise BadInput(f"{own}: a parameter's type cannot be told in JSON: {error}") from error
     properties = dict(zip(types, schemas, strict=True))

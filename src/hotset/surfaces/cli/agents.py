@@ -186,9 +186,9 @@ def set_up(
     arguments = (
         ()
         if len(command) > 1 and command[1] in profile.bare
-        else tuple(_fill(text, root) for text in texts)
+        else tuple(fill(text, root) for text in texts)
     )
-    changed = {name: _fill(text, root) for name, text in profile.env.items()}
+    changed = {name: fill(text, root) for name, text in profile.env.items()}
     if profile.home in upstream_hosts:
         changed |= {name: text for name, text in profile.at_home.items() if name not in env}
     changed |= {
@@ -221,7 +221,8 @@ def no_proxy_variables(env: Mapping[str, str]) -> dict[str, str]:
     return {"NO_PROXY": whole, "no_proxy": whole}
 
 
-def _fill(text: str, root: str) -> str:
+def fill(text: str, root: str) -> str:
+    """The text of a setting with the parts of a base URL in their places."""
     parts = urlsplit(root)
     origin, token = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
     for name, value in (
@@ -237,7 +238,7 @@ def _fill(text: str, root: str) -> str:
 def _fill_all(document: Any, root: str) -> Any:
     if isinstance(document, Mapping):
         return {name: _fill_all(value, root) for name, value in document.items()}
-    return _fill(document, root) if isinstance(document, str) else document
+    return fill(document, root) if isinstance(document, str) else document
 
 
 def _overlay_json(there: str, ours: Any) -> str:

@@ -54,6 +54,8 @@ _CAUSES = {
     Cause.REWOUND: "because the client had changed the past anyway",
     Cause.PAYS: "because reading it on would have cost more",
     Cause.GROWN: "because too many steps were in the window",
+    Cause.HANDOFF: "because the agent handed its window over",
+    Cause.PERSON: "because a person ordered it",
 }
 
 

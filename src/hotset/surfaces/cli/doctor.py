@@ -8,8 +8,8 @@ import stat
 import struct
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import apsw
 import click
 
 from hotset import __version__
-from hotset.config import Config
+from hotset.config import Config, is_client
 from hotset.errors import HotsetError, StoreTooNew
 from hotset.files.open import open_regular
 from hotset.nouns.turn import Event
@@ -41,10 +41,25 @@ from hotset.surfaces.cli.agents import (
     redact_url,
     target_of,
 )
+from hotset.surfaces.cli.connect import CLIENTS
+from hotset.surfaces.cli.connections import (
+    MCP,
+    PROXY,
+    ClientConnection,
+    list_connections,
+    list_silent_runs,
+)
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, span
-from hotset.surfaces.proxy.address import Address, find_proxy
+from hotset.surfaces.proxy.address import (
+    Address,
+    find_proxy,
+    is_alive,
+    kept_token,
+    read_note,
+)
+from hotset.surfaces.proxy.always_on import list_projects, shared_folder, unknown_folder
 
 _LOW_BYTES = 500_000_000
 _BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that a process holds it
@@ -85,6 +100,11 @@ class CheckScene:
     @property
     def serving(self) -> Address | None:
         return self.address if self.status is not None else None
+
+    @property
+    def always_on(self) -> Address | None:
+        """The note of the always-on proxy, with the user's own token."""
+        return read_note(shared_folder(self.config))
 
 
 def ok(about: str, says: str) -> Finding:
@@ -128,7 +148,7 @@ def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
     address, status = find_proxy(config)
     scene = CheckScene(config, env, time.time(), address, status)
     # The folder's modes are checked before opening the store fixes them.
-    checks = (check_proxy, check_folder, check_store, check_routing)
+    checks = (check_proxy, check_folder, check_store, check_routing, check_clients)
     return [finding for check in checks for finding in check(scene)]
 
 
@@ -206,6 +226,8 @@ def _check_traffic(scene: CheckScene) -> Finding:
     assert scene.status is not None
     requests, kept, bypassed = (scene.status[name] for name in ("requests", "kept", "bypassed"))
     last = scene.status.get("last") or 0.0
+    if not requests and scene.always_on is not None and scene.always_on.pid == scene.status["pid"]:
+        return ok("traffic", "no call since the always-on proxy opened this project")
     if not requests:
         return warn(
             "traffic",
@@ -517,6 +539,8 @@ def _check_http_proxy(scene: CheckScene) -> Iterator[Finding]:
 def _judge_settings(scene: CheckScene, routing: Routing) -> Finding:
     about = routing.agent.lower()
     where = f"{routing.where} sends it to {redact_url(routing.url)}"
+    if other := _served_as(scene, routing.url):
+        return ok(about, f"{routing.where} sends it to the always-on proxy, as {other}")
     match target_of(routing.url, scene.serving):
         case UrlTarget.HERE:
             return ok(about, f"{routing.where} sends it to this project's proxy")
@@ -528,7 +552,9 @@ def _judge_settings(scene: CheckScene, routing: Routing) -> Finding:
             )
         case UrlTarget.DEAD:
             return fail(
-                about, f"{where}, where nothing answers", "run: hotset up   or remove it there"
+                about,
+                f"{where}, where nothing answers",
+                "run: hotset up   or hotset service install   or remove it there",
             )
         case _ if routing.wins:
             return warn(
@@ -538,3 +564,71 @@ def _judge_settings(scene: CheckScene, routing: Routing) -> Finding:
             )
         case _:
             return ok(about, f"{where}; hotset wrap overrides that")
+
+
+def _served_as(scene: CheckScene, url: str) -> str:
+    """The other project that a base URL at the always-on proxy stands for; empty if none."""
+    own = scene.always_on
+    if own is None or not is_alive(own, patience=scene.config.patience):
+        return ""
+    if target_of(url, own) is UrlTarget.HERE:
+        return "the project unknown: its setting is one for all projects"
+    for each in list_projects(scene.config):
+        token = kept_token(Path(each.folder))
+        is_other = token and each.folder != str(scene.config.folder)
+        if is_other and target_of(url, replace(own, token=token)) is UrlTarget.HERE:
+            return f"the project {each.project}"
+    return ""
+
+
+def check_clients(scene: CheckScene) -> Iterator[Finding]:
+    """Clients that were sent to the proxy, and of which nothing arrived: some logins go straight to
+    the provider, whatever base URL is set."""
+    config = scene.config
+    connected = list(list_connections(config))
+    by_mcp = {each.client for each in connected if MCP in each.written}
+    stores = {str(config.folder): config.folder, str(shared_folder(config)): unknown_folder(config)}
+    for each in connected:
+        if PROXY not in each.written or each.folder not in stores:
+            continue
+        since = f"connected to the proxy {span(scene.now - each.time)} ago"
+        if _has_come(stores[each.folder], each):
+            yield ok(each.client, f"{since}; its calls arrive")
+        else:
+            yield warn(
+                each.client,
+                f"{since}, in {each.path}, and no call of it came",
+                f"run it once; if still none comes, its login goes past base URLs: "
+                f"{_other_way(each.client, by_mcp)}",
+            )
+    for run in list_silent_runs(config):
+        other = _other_way(run.client, by_mcp)
+        yield warn(
+            run.client,
+            f"wrapped {span(scene.now - run.time)} ago, and none of its calls arrived",
+            f"if it called a model, its login goes past base URLs: {other}",
+        )
+
+
+def _other_way(client: str, by_mcp: Collection[str]) -> str:
+    if client in by_mcp:
+        return "over MCP, as it is connected already, everything but the window works"
+    if client in CLIENTS and MCP in CLIENTS[client].ways:
+        return f"MCP works with every login: hotset connect {client} --mcp"
+    return "use it with an API key"
+
+
+def _has_come(folder: Path, connection: ClientConnection) -> bool:
+    """True if the store has a call of that client since it was connected."""
+    if not has_store(folder):
+        return False
+    try:
+        with open_to_look(folder) as store:
+            return any(
+                session.started >= connection.time
+                or any(turn.started >= connection.time for turn in store.turns(session.id))
+                for session in store.sessions()
+                if is_client(connection.client, session.agent)
+            )
+    except HotsetError:  # reported by `store`
+        return True

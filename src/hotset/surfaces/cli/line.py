@@ -8,15 +8,16 @@ import os
 import select
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hotset.places import find_folder
+from hotset.places import find_folders
 
 NEUTRAL = "hotset · not serving"
-_NOTE = "proxy.json"
+_NOTE, _TOKEN, _ALWAYS_ON = "proxy.json", "token", "service"
 _HOST = "127.0.0.1"
 _SECONDS = 1.0
 _MOST_BYTES = 4096
@@ -46,15 +47,26 @@ def _read_stdin() -> Mapping[str, Any]:
 def _line(asked: Mapping[str, Any]) -> str:
     workspace = asked.get("workspace")
     places = workspace if isinstance(workspace, dict) else {}
-    start = places.get("project_dir") or asked.get("cwd") or os.getcwd()  # noqa: PTH109 - a third of the time
-    note = json.loads((find_folder(Path(start), os.environ) / _NOTE).read_bytes())
-    session = str(asked.get("session_id") or "")
-    answer = _get(int(note["port"]), f"/{note['token']}/hotset/line?session={quote(session)}")
-    head, _, body = answer.partition(b"\r\n\r\n")
-    if b" 200 " not in head.partition(b"\r\n")[0]:
-        raise ValueError("another program listens there")
-    text = body.decode()[:_LONGEST]
-    return text if text.isprintable() and text else NEUTRAL
+    start = places.get("project_dir") or asked.get("cwd") or os.getcwd()  # noqa: PTH109 - cheaper
+    target = f"hotset/line?session={quote(str(asked.get('session_id') or ''))}"
+    for port, token in _addresses(*find_folders(Path(start), os.environ)):
+        with suppress(OSError):
+            answer = _get(port, f"/{token}/{target}")
+            head, _, body = answer.partition(b"\r\n\r\n")
+            text = body.decode()[:_LONGEST]
+            if b" 200 " in head.partition(b"\r\n")[0] and text.isprintable() and text:
+                return text
+    return NEUTRAL
+
+
+def _addresses(folder: Path, home: Path) -> Iterator[tuple[int, str]]:
+    """Where the project's own proxy may listen, and the always-on one."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        note = json.loads((folder / _NOTE).read_bytes())
+        yield int(note["port"]), str(note["token"])
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        note = json.loads((home / _ALWAYS_ON / _NOTE).read_bytes())
+        yield int(note["port"]), (folder / _TOKEN).read_text("ascii").strip()
 
 
 def _get(port: int, target: str) -> bytes:

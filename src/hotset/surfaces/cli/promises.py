@@ -283,7 +283,12 @@ PROMISES = (
         "Eviction that knows the provider's prompt cache, so that cost falls too",
         RowState.WORKING,
     ),
-    Promise("X4", "A dashboard of the window as a memory map"),
+    Promise(
+        "X4",
+        "A dashboard of the window as a memory map",
+        RowState.PARTLY,
+        "`hotset window` shows and steers it in the terminal; pages in the browser are being built",
+    ),
     Promise("X5", "Teams: many gateways over one shared store"),
     Promise("X6", "Any recorded session can be replayed through any policy", RowState.WORKING),
 )

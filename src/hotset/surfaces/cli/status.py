@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from hotset.config import Config
+from hotset.config import ClientSwitches, Config
 from hotset.errors import NotFound, StoreFailed
 from hotset.nouns.turn import Event
 from hotset.runtime.handoff_cost import HandoffCost
@@ -151,6 +151,7 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
                 "project": config.project.as_posix(),
                 "folder": str(config.folder),
                 "window": config.window,
+                "clients": config.clients,
                 "proxy": proxy,
                 "store": kept.census if kept else None,
                 "trouble": trouble,
@@ -170,6 +171,8 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
     else:
         emit("proxy    none serves; start with: hotset up")
         emit(f"window   {describe_window(config.window)}")
+    for name, switches in config.clients.items():
+        emit(f"client   {name}: {_describe_switches(switches)}")
     if trouble:
         emit(click.style(f"trouble  {plain(trouble)}", fg="red"))
     if kept is None:
@@ -188,6 +191,14 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
         emit(f"unused   {_describe_unused(kept.unused)}")
     _print_figures((report or {}).get("metrics"), kept.metrics)
     _print_alerts(config, (report or {}).get("alerts", ()), kept.alerts)
+
+
+def _describe_switches(switches: ClientSwitches) -> str:
+    """`off, profile lean`."""
+    given = {None: "", True: "off", False: "on"}[switches.off]
+    profile = f"profile {switches.profile}" if switches.profile else ""
+    budget = f"at most {switches.budget:,} tokens" if switches.budget else ""
+    return ", ".join(filter(None, (given, profile, budget))) or "as all others"
 
 
 def _print_proxy(proxy: dict[str, Any], address: Address) -> None:

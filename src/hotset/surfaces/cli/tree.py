@@ -75,6 +75,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     "Serve": {
         "up": CommandEntry("serve:up", "Serve the proxy for this project until Ctrl-C."),
         "wrap": CommandEntry("wrap:wrap", "Run an agent through the proxy: hotset wrap codex"),
+        "service": CommandEntry(
+            "tree:service", "One always-on proxy for all projects: install, remove."
+        ),
         "mcp": CommandEntry("serve:mcp", "Give an agent tools, code and history, over MCP."),
         "demo": CommandEntry(
             "serve:demo", "See it work on a recorded session; no key, no network."
@@ -89,9 +92,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "tools": CommandEntry(
             "tree:tools", "The tools behind find_tools: list, find, use, import ..."
         ),
-        "connect": CommandEntry(
-            "connect:connect", "Add hotset to the MCP servers of another program."
-        ),
+        "connect": CommandEntry("connect:connect", "Connect a client over MCP or by its base URL."),
         "disconnect": CommandEntry("connect:disconnect", "Undo `connect`."),
     },
     "Memory": {
@@ -127,6 +128,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "handoffs:handoffs", "Agents that handed over, and the state that each left."
         ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
+        "window": CommandEntry(
+            "window:window", "What the model sees now; pin, restore or evict a page."
+        ),
         "diff": CommandEntry("diff:diff", "One turn: what was sent instead of what came."),
         "plan": CommandEntry("diff:plan", "One turn: what was decided, offered and left out."),
         "events": CommandEntry("events:events", "Evictions, retrievals, bypasses, alerts ..."),
@@ -152,7 +156,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
 }
 
 
-_OF_COMMANDS = ("memory", "tools", "learn", "continuity", "evolve")
+_OF_COMMANDS = ("memory", "tools", "learn", "service", "continuity", "evolve")
 
 
 class Tree(LazyGroup):
@@ -191,6 +195,33 @@ def hotset(ctx: click.Context) -> None:
         from hotset.surfaces.cli.home import show_home  # noqa: PLC0415 - not for a help page
 
         show_home()
+
+
+SERVICE = {
+    "install": CommandEntry("always_on:install", "Start it with every login, on a fixed port."),
+    "remove": CommandEntry("always_on:remove", "Stop it, and start it no more."),
+    "status": CommandEntry("always_on:status", "Whether it runs, where, and for which projects."),
+    "run": CommandEntry("always_on:run", "Serve until Ctrl-C: what its unit executes."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    sections={"Commands": SERVICE},
+    epilog="\b\nExamples:\n"
+    "  hotset service install --print\n"
+    "  hotset service install\n"
+    "  hotset service status",
+)
+def service() -> None:
+    """One proxy for all projects of yours, always on, on a port that stays.
+
+    Send a client there with: hotset connect claude --proxy
+
+    A call belongs to the project whose token `hotset connect --proxy` wrote into the client's base
+    URL. Calls with your own token, of clients that have one setting for all projects, are kept as
+    the project `unknown`; any other token is refused.
+    """
 
 
 MEMORY = {

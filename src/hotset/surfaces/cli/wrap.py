@@ -28,6 +28,7 @@ from hotset.surfaces.cli.agents import (
     redact_url,
     set_up,
 )
+from hotset.surfaces.cli.connections import forget_silent_run, keep_silent_run
 from hotset.surfaces.cli.consent import keep_learned, offer_indexing, offer_learning
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK, signals_to
 from hotset.surfaces.cli.options import (
@@ -47,6 +48,8 @@ _SETTLE_SECONDS = 1.0
 _POLL_SECONDS = 0.02
 _MOST_FINDINGS = 5
 _NO_SUCH_COMMAND = 127
+
+_TELLS_ONLY = frozenset({"--version", "-V", "--help", "-h"})  # arguments without a call
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FROM_KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
@@ -205,6 +208,8 @@ def _run_agent(
             after[name] - before[name] * counted for name in ("requests", "kept", "bypassed")
         )
         _print_summary(chosen, kept, bypassed, proxy)
+        if counted:
+            _note_silence(config, setup, arrived)
         if not kept and counted:
             _print_why_nothing_was_kept(chosen, config, setup, env, arrived)
     return code
@@ -306,6 +311,18 @@ def _print_summary(
     if kept or proxy.restarts:
         since = " since then" if proxy.restarts else ""
         say(f"hotset: kept {count(kept, 'call')}{since}; look with: {chosen.hint('show last')}")
+
+
+def _note_silence(config: Config, setup: AgentSetup, arrived: int) -> None:
+    """Note for `hotset doctor` whether any call of a known agent arrived."""
+    if setup.profile is ANY_OTHER or not _TELLS_ONLY.isdisjoint(setup.command):
+        return
+    client = Path(setup.command[0]).name
+    with suppress(HotsetError, OSError):  # the agent's exit code is what counts
+        if arrived:
+            forget_silent_run(config, client)
+        else:
+            keep_silent_run(config, client, time.time())
 
 
 def _print_why_nothing_was_kept(

@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,13 @@ import msgspec
 from hotset.config import Config
 from hotset.errors import BadInput
 from hotset.files.write import create_file, write_output
+from hotset.surfaces.proxy.always_on import (
+    HOST as HOST,  # noqa: PLC0414 - for those who ask for addresses
+    is_known,
+    shared_folder,
+    unknown_folder,
+)
 from hotset.typed import decode
-
-HOST = "127.0.0.1"
 
 _log = logging.getLogger("hotset")
 
@@ -26,6 +30,8 @@ _ASK_SECONDS = 2.0
 _TOKEN_BYTES = 24
 _TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 _NOTE_FILE = "proxy.json"
+PROJECTS_PATH = "hotset/projects"
+"""Where the always-on proxy says what it serves, to its user's own token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +153,37 @@ def ask_proxy(
 
 
 def find_proxy(config: Config) -> tuple[Address | None, dict[str, Any] | None]:
-    """The note of the project's last proxy, and its status; None where it does not answer."""
-    note = read_note(config.folder)
-    return note, ask_proxy(note, patience=config.patience) if note is not None else None
+    """The note of the project's last proxy, or of the always-on one that serves it, and its status;
+    None where it does not answer."""
+    last = read_note(config.folder)
+    for note in (last, always_on_address(config)):
+        status = ask_proxy(note, patience=config.patience) if note is not None else None
+        if status is not None:
+            return note, status
+    return last, None
+
+
+def always_on_address(config: Config) -> Address | None:
+    """The project's address at the always-on proxy, if that left a note and knows the project."""
+    running = read_note(shared_folder(config))
+    if running is None or not is_known(config):
+        return None
+    if config.folder == unknown_folder(config):
+        return running
+    token = kept_token(config.folder)
+    return replace(running, token=token) if token else None
+
+
+def is_alive(always_on: Address, *, patience: float = 1.0) -> bool:
+    """True if the always-on proxy of that note answers."""
+    return ask_proxy(always_on, PROJECTS_PATH, patience=patience) is not None
+
+
+def kept_token(folder: Path) -> str:
+    """The token of a project's data folder; empty if it has none that can be used."""
+    with suppress(OSError, BadInput):
+        return _read_token(folder / _TOKEN_FILE)
+    return ""
 
 
 def _read_token(path: Path) -> str:

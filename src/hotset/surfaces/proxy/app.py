@@ -9,27 +9,23 @@ import hmac
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse
-from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotset.files.scope import Budget, ResourceScope
 from hotset.nouns.call import ClientCall, Headers, header
 from hotset.nouns.message import DialectName
 from hotset.runtime.clients import AGENT_HEADER
-from hotset.runtime.glance import status_line
 from hotset.runtime.machine import Machine
 from hotset.runtime.reply_bytes import MOST
 from hotset.runtime.walk import pass_through, walk
 from hotset.runtime.wire import DEFAULT, DIALECTS, Dialects
+from hotset.surfaces.dashboard.access import PATH, DashboardAccess
+from hotset.surfaces.dashboard.door import DashboardDoor
+from hotset.surfaces.proxy.address import Address
 
-_OWN = "/hotset"
 _MCP = ("/mcp", "/mcp/")
 _SLICE = 1 << 18
 _MOST_CALLS = 8192  # tasks, two for each call: further calls wait for their turn
@@ -52,28 +48,16 @@ class ClientLeft(Exception):
 
 
 def build(
-    machine: Machine, guard: Guard, status: Callable[[], Awaitable[dict[str, Any]]], mcp: ASGIApp
+    machine: Machine,
+    address: Address,
+    status: Callable[[], Awaitable[dict[str, Any]]],
+    mcp: ASGIApp,
+    access: DashboardAccess,
 ) -> ASGIApp:
     """The application behind the guard: our own pages under `/hotset/`, agents' tools at `/mcp`,
     the rest through `Proxy`."""
-
-    async def show_status(_request: object) -> JSONResponse:
-        return JSONResponse(await status())
-
-    async def show_line(request: Request) -> PlainTextResponse:
-        name = request.query_params.get("session", "")
-        line = partial(status_line, machine.keeper.store, machine.config, name)
-        return PlainTextResponse(await asyncio.to_thread(line))
-
-    # No redirects: they would lead to a path without the token.
-    own = Starlette(
-        routes=[
-            Route(path, show_status)
-            for path in (_OWN, f"{_OWN}/", f"{_OWN}/status", f"{_OWN}/status/")
-        ]
-        + [Route(f"{_OWN}/line", show_line)]
-    )
-    own.router.redirect_slashes = False
+    own = DashboardDoor(machine, access, status)
+    guard = Guard(address.port, address.token, access.admits)
     return Door(own, mcp, Proxy(machine), guard, machine.dialects)
 
 
@@ -93,7 +77,7 @@ class Door:
         given = encode_path(scope["raw_path"]), tuple(scope["headers"])
         admitted = self._guard.admit(*given)
         if isinstance(admitted, Refusal):
-            client = AsgiClient(send, _dialect_of(scope["path"], self._dialects), self._dialects)
+            client = AsgiClient(send, dialect_of(scope["path"], self._dialects), self._dialects)
             await client.refuse(admitted.status, admitted.message, ())
             return
         scope["path"], scope["raw_path"] = admitted, admitted.encode()
@@ -102,7 +86,7 @@ class Door:
         )
         scope["query_string"] = self._guard.query_without_token(scope["query_string"])
         # The proxy is not a route of the application: its calls need none of what routing does.
-        inside = admitted == _OWN or admitted.startswith(f"{_OWN}/")
+        inside = admitted == PATH or admitted.startswith(f"{PATH}/")
         where = self._own if inside else self._mcp if admitted in _MCP else self._proxy
         await where(scope, receive, send)
 
@@ -270,7 +254,7 @@ def _slices(chunk: bytes) -> Iterator[bytes | memoryview]:
         yield view[start : start + _SLICE]
 
 
-def _dialect_of(path: str, dialects: Dialects) -> DialectName | None:
+def dialect_of(path: str, dialects: Dialects) -> DialectName | None:
     """The dialect in which to refuse a call that was not admitted."""
     return next((name for name, each in dialects.items() if each.path in path), None)
 
@@ -282,13 +266,20 @@ class Refusal:
 
 
 class Guard:
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(
+        self,
+        port: int,
+        token: str,
+        is_open: Callable[[str, str], bool] = lambda _path, _cookie: False,
+    ) -> None:
+        """`is_open` says whether a path may be read with a cookie, or without anything."""
         hosts = {f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"}
         if port == 80:
             hosts |= {"127.0.0.1", "localhost", "[::1]"}
         self._hosts = frozenset(host.encode() for host in hosts)
         self._origins = frozenset(b"http://" + host for host in self._hosts)
         self._token = token.encode()
+        self._is_open = is_open
 
     def admit(self, path: str, headers: Headers) -> str | Refusal:
         """The path behind the token, or the refusal."""
@@ -308,7 +299,8 @@ class Guard:
             "/" + rest
             if self._is_token(first.encode())
             else path
-            if len(given) == 1 and self._is_token(given[0])
+            if (len(given) == 1 and self._is_token(given[0]))
+            or self._is_open(path, b"; ".join(values.get(b"cookie", [])).decode("latin-1"))
             else ""
         )
         if admitted and self._has_token(admitted.encode()):
@@ -351,6 +343,14 @@ class Guard:
 
     def _is_token(self, given: bytes) -> bool:
         return hmac.compare_digest(given.partition(_AGENT_MARK)[0], self._token)
+
+
+def named_tokens(path: str, headers: Headers) -> tuple[str, ...]:
+    """The words of a call that may be a token: the first of its path, and those of our header."""
+    given = (value.decode("latin-1") for name, value in headers if name.lower() == _TOKEN_HEADER)
+    mark = _AGENT_MARK.decode()
+    first = path.removeprefix("/").partition("/")[0]
+    return tuple(each.partition(mark)[0] for each in (first, *given))
 
 
 def encode_path(path: bytes) -> str:

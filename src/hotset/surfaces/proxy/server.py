@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict
 from functools import partial
@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from hotset import __version__
 from hotset.config import DEFAULT_PORT, Config
@@ -30,12 +31,14 @@ from hotset.files.lru import CACHES
 from hotset.files.private_folder import private_folder
 from hotset.files.scope import PROCESS, ScopedTimer
 from hotset.runtime.background import BoundedPool
+from hotset.runtime.keeper import Keeper
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.pressure import MemoryReader
 from hotset.runtime.reader import Store
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import open_wire
 from hotset.sources.tools import Toolbox, ToolLibrary
+from hotset.surfaces.dashboard.access import DashboardAccess
 from hotset.surfaces.mcp.protocol import Server
 from hotset.surfaces.proxy.address import (
     HOST,
@@ -45,7 +48,7 @@ from hotset.surfaces.proxy.address import (
     remove_note,
     write_note,
 )
-from hotset.surfaces.proxy.app import Guard, build
+from hotset.surfaces.proxy.app import build
 from hotset.surfaces.proxy.collector import IdleCollector
 from hotset.surfaces.proxy.limits import BoundedHttp, Limits, sweep
 from hotset.surfaces.proxy.mcp import McpDoor
@@ -73,39 +76,60 @@ def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
         StoreFailed
     ):  # it still passes calls through, and the keeper logs why nothing is kept
         private_folder(config.folder)
+    collector = settle()
+    machines: list[Machine] = []
+    alarm = Alarm(lambda: [each.keeper for each in machines])
+    with contextlib.closing(listen(config)) as listener:
+        open_store = partial(open_project_store, config, makes_folder=False)
+        serving = run(
+            config,
+            listener,
+            open_store,
+            lambda address, _stop: ready(address),
+            on_machine=machines.append,
+            on_signal=alarm,
+            collector=collector,
+        )
+        run_to_end(serving, alarm)
+
+
+def settle() -> IdleCollector:
+    """Sets a process up to serve; what collects its garbage."""
     sys.setswitchinterval(_SWITCH_SECONDS)
     collector = IdleCollector()
     collector.settle()
-    with contextlib.closing(listen(config)) as listener:
-        runner = asyncio.Runner(loop_factory=_loop_factory())
-        # as many threads as asyncio's own
-        threads = _SCOPE.executor(min(32, (os.cpu_count() or 1) + 4), "hotset-thread")
-        runner.get_loop().set_default_executor(threads)
-        alarms: list[ScopedTimer] = []
+    return collector
 
-        def on_signal(machine: Machine) -> None:
-            if not alarms:
-                alarms.append(_SCOPE.timer(_END_SECONDS, lambda: _give_up(machine)))
 
-        def pass_on(address: Address, _stop: Callable[[], None]) -> None:
-            ready(address)
+class Alarm:
+    """Ends the process if it could not be closed some time after the first signal."""
 
-        try:
-            open_store = partial(open_project_store, config, makes_folder=False)
-            runner.run(
-                run(
-                    config,
-                    listener,
-                    open_store,
-                    pass_on,
-                    on_signal=on_signal,
-                    collector=collector,
-                )
-            )
-        finally:
-            _leave(runner, threads)
-            for alarm in alarms:
-                alarm.cancel()
+    def __init__(self, keepers: Callable[[], Sequence[Keeper]]) -> None:
+        """`keepers` are those whose stores are closed first."""
+        self._keepers = keepers
+        self._timer: ScopedTimer | None = None
+
+    def __call__(self) -> None:
+        if self._timer is None:
+            self._timer = _SCOPE.timer(_END_SECONDS, lambda: _give_up(self._keepers()))
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def run_to_end(serving: Coroutine[Any, Any, None], alarm: Alarm | None = None) -> None:
+    """Runs a server on an event loop of its own, and leaves nothing behind."""
+    runner = asyncio.Runner(loop_factory=_loop_factory())
+    # as many threads as asyncio's own
+    threads = _SCOPE.executor(min(32, (os.cpu_count() or 1) + 4), "hotset-thread")
+    runner.get_loop().set_default_executor(threads)
+    try:
+        runner.run(serving)
+    finally:
+        _leave(runner, threads)
+        if alarm is not None:
+            alarm.cancel()
 
 
 def _leave(runner: asyncio.Runner, threads: Executor) -> None:
@@ -136,11 +160,13 @@ def _end_process(code: int) -> None:
     os._exit(code)
 
 
-def _give_up(machine: Machine) -> None:
-    """Called when closing hangs: closes the store, if possible, and ends the process."""
+def _give_up(keepers: Sequence[Keeper]) -> None:
+    """Called when closing hangs: closes the stores, if possible, and ends the process."""
     _log.error("the proxy could not be closed in %.0f s; it ends at once", _END_SECONDS)
-    closing = _SCOPE.thread(machine.keeper.close, "hotset-last")
-    closing.join(_LEAVE_SECONDS)
+    closing = [_SCOPE.thread(each.close, "hotset-last") for each in keepers]
+    until = time.monotonic() + _LEAVE_SECONDS
+    for each in closing:
+        each.join(max(0.0, until - time.monotonic()))
     _end_process(1)
 
 
@@ -167,7 +193,7 @@ async def run(
     clock: Callable[[], float] = time.time,
     memory_reader: MemoryReader | None = None,
     on_machine: Callable[[Machine], None] | None = None,
-    on_signal: Callable[[Machine], None] | None = None,
+    on_signal: Callable[[], None] | None = None,
     collector: IdleCollector | None = None,
 ) -> None:
     """Serves on a listening socket; `ready` is called with the address and a function that stops
@@ -197,24 +223,9 @@ async def run(
         __version__,
         time.time(),
     )
-    mcp = McpDoor(partial(_mcp_server, machine), partial(_end_session, machine))
-    app = build(machine, Guard(port, address.token), lambda: _status(machine, address), mcp)
-    server = _Server(
-        uvicorn.Config(
-            app,
-            http=partial(BoundedHttp, limits or Limits()),  # type: ignore[arg-type] # it only calls it
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-        )
-    )
-
-    server.on_signal = partial(on_signal, machine) if on_signal is not None else None
+    served = ServedProject(machine, address)
+    server = ProxyServer(served.app, limits)
+    server.on_signal = on_signal
     if collector is not None:
         server.on_rest = lambda: collector.tick(machine.tally.last, machine.clock())
 
@@ -222,15 +233,27 @@ async def run(
         write_note(config.folder, address)
         ready(address, server.stop)
 
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # its messages quote requests
     try:
         await server.serve_from(listener, started)
     finally:
         remove_note(config.folder, address)
-        mcp.close()
-        # One deadline for both: time that calls took is gone for the background.
-        taken = time.monotonic() - server.stopped if server.stopped else 0.0
-        await machine.close(max(_LEAST_DRAIN_SECONDS, _GRACE_SECONDS - taken))
+        await served.close(server.seconds_left)
+
+
+class ServedProject:
+    """A project's machine with its way in."""
+
+    def __init__(self, machine: Machine, address: Address) -> None:
+        self.machine = machine
+        self.address = address
+        self._mcp = McpDoor(partial(_mcp_server, machine), partial(_end_session, machine))
+        access = DashboardAccess(address.port, address.token)
+        self.app = build(machine, address, lambda: _status(machine, address), self._mcp, access)
+
+    async def close(self, seconds: float) -> None:
+        """Waits so long for what is under way in the background."""
+        self._mcp.close()
+        await self.machine.close(seconds)
 
 
 def _mcp_server(machine: Machine) -> Server:
@@ -260,9 +283,32 @@ def _end_session(machine: Machine, session: str) -> None:
         machine.toolbox.ended(session)
 
 
-class _Server(uvicorn.Server):
+class ProxyServer(uvicorn.Server):
     """Calls back when it serves; stops on SIGINT and SIGTERM without raising them again, so that
     calls under way are still kept."""
+
+    def __init__(self, app: ASGIApp, limits: Limits | None = None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=partial(BoundedHttp, limits or Limits()),  # type: ignore[arg-type] # it only calls it
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+        )
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # its messages quote requests
+
+    @property
+    def seconds_left(self) -> float:
+        """For what runs in the background: one deadline holds for that and for the calls."""
+        taken = time.monotonic() - self.stopped if self.stopped else 0.0
+        return max(_LEAST_DRAIN_SECONDS, _GRACE_SECONDS - taken)
 
     async def serve_from(self, listener: socket.socket, started: Callable[[], None]) -> None:
         self._say_started = started
@@ -378,6 +424,6 @@ async def _status(machine: Machine, address: Address) -> dict[str, Any]:
         "wait": asdict(tally.waits.figures()),
         "window": machine.config.window,
         "metrics": asdict(machine.metrics()),
-        "alerts": [asdict(alert) for alert in machine.watch.standing()],
+        "alerts": [asdict(alert) for alert in machine.alerts],
         "upstreams": {name: upstream.url for name, upstream in machine.config.upstreams.items()},
     }

@@ -1,0 +1,1 @@
+"""The dashboard: pages in the browser over the views of `runtime`."""

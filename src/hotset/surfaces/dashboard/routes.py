@@ -1,0 +1,212 @@
+"""What the dashboard reads and does: one row for each, from which the routes and the published
+OpenAPI description are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from hotset import __version__
+from hotset.errors import BadInput, NotFound
+from hotset.nouns.order import OrderAct
+from hotset.runtime.orders import (
+    KeptOrder,
+    PrefixPrice,
+    list_orders,
+    order_off,
+    order_page,
+    order_tool,
+    read_orders,
+    undo_order,
+)
+from hotset.runtime.reader import find_page
+from hotset.runtime.views.project import ViewedProject
+from hotset.runtime.views.window import (
+    PageHistory,
+    TurnPoint,
+    WindowView,
+    read_page,
+    read_timeline,
+    read_window,
+)
+from hotset.typed import json_schemas
+
+Number = Annotated[int, Meta(ge=0, le=2**31)]
+PageSize = Annotated[int, Meta(ge=1, le=1000)]
+Name = Annotated[str, Meta(max_length=300)]
+
+
+class NoQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing is asked."""
+
+
+class SessionQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    session: Name
+
+
+class TurnQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    session: Name
+    turn: Number = 0
+    """0 is the latest."""
+
+
+class TurnsQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    session: Name
+    first: Annotated[int, Meta(ge=1, le=2**31)] = 1
+    limit: PageSize = 500
+
+
+class PageQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    page: Name
+
+
+class WindowAct(Struct, frozen=True, forbid_unknown_fields=True):
+    """An order about a page, a tool or a session, or taking one back."""
+
+    act: OrderAct | None = None
+    """None takes the order back."""
+    about: Name = ""
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActDone:
+    orders: tuple[KeptOrder, ...]
+    """The orders that hold now."""
+    price: PrefixPrice | None
+    """What it costs to do it at once; None where it costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRoute:
+    path: str
+    """Below `api/`; names in braces are fields of the question."""
+    summary: str
+    question: type[Struct]
+    answer: Any
+    """The type of what `run` returns."""
+    run: Callable[[ViewedProject, Any], Any]
+    acts: bool = False
+    """It changes something: POST, with the question as its body."""
+
+
+def _window(project: ViewedProject, asked: TurnQuestion) -> WindowView:
+    session = project.session(asked.session)
+    orders = read_orders(project.store)
+    view = read_window(project.store, project.config, session, asked.turn, orders)
+    if view is None:
+        raise NotFound(f"{session.id} has no turn {asked.turn or ''}".rstrip())
+    return view
+
+
+def _timeline(project: ViewedProject, asked: TurnsQuestion) -> tuple[TurnPoint, ...]:
+    session = project.session(asked.session)
+    return read_timeline(project.store, project.config, session.id, asked.first, asked.limit)
+
+
+def _page(project: ViewedProject, asked: PageQuestion) -> PageHistory:
+    page = find_page(project.store, asked.page)
+    return read_page(project.store, project.config, page, read_orders(project.store))
+
+
+def _orders(project: ViewedProject, _: NoQuestion) -> tuple[KeptOrder, ...]:
+    return list_orders(project.store)
+
+
+def _act(project: ViewedProject, asked: WindowAct) -> ActDone:
+    store, config, now = project.store, project.config, project.clock()
+    price: PrefixPrice | None = None
+    if not asked.about:
+        raise BadInput("say what it is about: a page, a tool or a session")
+    match asked.act:
+        case None:
+            undo_order(store, asked.about, now)
+        case OrderAct.WHOLE:
+            order_tool(store, asked.about, now)
+        case OrderAct.OFF:
+            session = project.session(asked.about)
+            price = order_off(store, config, session, at_once=asked.at_once, now=now)
+        case act:
+            page = find_page(store, asked.about)
+            price = order_page(store, config, page, act, at_once=asked.at_once, now=now)
+    return ActDone(list_orders(store), price)
+
+
+API_ROUTES: tuple[ApiRoute, ...] = (
+    ApiRoute(
+        "sessions/{session}/window",
+        "One turn's window, piece by piece.",
+        TurnQuestion,
+        WindowView,
+        _window,
+    ),
+    ApiRoute(
+        "sessions/{session}/turns",
+        "A session's turns as a timeline.",
+        TurnsQuestion,
+        tuple[TurnPoint, ...],
+        _timeline,
+    ),
+    ApiRoute("pages/{page}", "One page, with what became of it.", PageQuestion, PageHistory, _page),
+    ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
+    ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
+)
+
+
+def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
+    """The OpenAPI description of the dashboard's API."""
+    kinds = [kind for each in routes for kind in (each.question, each.answer)]
+    _, components = json_schemas(kinds, "#/components/schemas/{name}")
+    paths: dict[str, Any] = {}
+    for each in routes:
+        (answer,), _ = json_schemas([each.answer], "#/components/schemas/{name}")
+        fields = components[each.question.__name__]
+        ok = {"description": each.summary, "content": {"application/json": {"schema": answer}}}
+        operation: dict[str, Any] = {
+            "summary": each.summary,
+            "operationId": each.path.replace("/", "_").translate({123: None, 125: None}),
+            "responses": {"200": ok, **_REFUSALS},
+        }
+        if each.acts:
+            body = {"$ref": f"#/components/schemas/{each.question.__name__}"}
+            content = {"application/json": {"schema": body}}
+            operation["requestBody"] = {"required": True, "content": content}
+        else:
+            operation["parameters"] = list(_parameters(each.path, fields))
+        paths[f"/{each.path}"] = {"post" if each.acts else "get": operation}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "hotset dashboard", "version": __version__},
+        "servers": [{"url": "/hotset/api"}],
+        "paths": paths,
+        "components": {"schemas": {**components, "Refusal": _REFUSAL}},
+    }
+
+
+_REFUSAL = {
+    "type": "object",
+    "properties": {"error": {"type": "string"}},
+    "required": ["error"],
+}
+_REFUSED = {
+    "description": "What is wrong, and what to do.",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
+}
+_REFUSALS: Mapping[str, Any] = dict.fromkeys(
+    ("400", "401", "403", "404", "405", "415", "421", "503"), _REFUSED
+)
+
+
+def _parameters(path: str, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "in": "path" if f"{{{name}}}" in path else "query",
+            "required": f"{{{name}}}" in path or name in fields.get("required", ()),
+            "schema": schema,
+        }
+        for name, schema in fields.get("properties", {}).items()
+    ]

@@ -1,0 +1,86 @@
+// The shell: which view is shown, by the address; the list of views; light and dark; events as they come.
+import { Component, Failure, html, render, useCallback, useEffect, useState } from "./lib.js";
+
+export const VIEWS = [
+  ["now", "Now"], ["findings", "What should I do?"], ["savings", "Savings"], ["sessions", "Sessions"],
+  ["tools", "Tools"], ["memory", "Memory"], ["code", "Code"], ["learning", "Learning"], ["health", "Health"],
+];
+const NAMES = new Map(VIEWS);
+const HIDDEN = new Set(["session"]); // a view that another one opens
+const LAST = "hotset.view";
+
+function place() {
+  const name = location.pathname.split("/")[2] || "";
+  const known = NAMES.has(name) || HIDDEN.has(name);
+  return { name: known ? name : localStorage.getItem(LAST) ?? "now", query: Object.fromEntries(new URLSearchParams(location.search)) };
+}
+
+function address(name, query) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "" && value !== null);
+  const words = new URLSearchParams(given).toString();
+  return `/hotset/${name}${words ? `?${words}` : ""}`;
+}
+
+/** A view that fails shows why; the others go on. */
+class Guarded extends Component {
+  constructor() { super(); this.state = { error: "" }; }
+  componentDidCatch(error) { this.setState({ error: `this view failed: ${error.message}` }); }
+  render() { return this.state.error ? html`<${Failure} error=${this.state.error} />` : this.props.children; }
+}
+
+function useChanges() {
+  const [state, setState] = useState({ changed: 0, live: false });
+  useEffect(() => {
+    const source = new EventSource("/hotset/live");
+    source.addEventListener("changed", () => setState((before) => ({ changed: before.changed + 1, live: true })));
+    source.onopen = () => setState((before) => ({ ...before, live: true }));
+    source.onerror = () => setState((before) => ({ ...before, live: false }));
+    return () => source.close();
+  }, []);
+  return state;
+}
+
+function App() {
+  const [here, setHere] = useState(place);
+  const [view, setView] = useState(null);
+  const { changed, live } = useChanges();
+  const go = useCallback((name, query = {}, replace = false) => {
+    history[replace ? "replaceState" : "pushState"](null, "", address(name, query));
+    setHere({ name, query: Object.fromEntries(Object.entries(query).map(([key, value]) => [key, String(value)])) });
+  }, []);
+  const setQuery = useCallback((changes, replace = false) => {
+    const now = place();
+    const query = Object.fromEntries(Object.entries({ ...now.query, ...changes }).filter(([, value]) => value !== undefined && value !== null && value !== ""));
+    go(now.name, query, replace);
+  }, [go]);
+  useEffect(() => {
+    const back = () => setHere(place());
+    addEventListener("popstate", back);
+    return () => removeEventListener("popstate", back);
+  }, []);
+  useEffect(() => {
+    let wanted = true;
+    if (NAMES.has(here.name)) localStorage.setItem(LAST, here.name);
+    import(`./views/${here.name}.js`).then(
+      (found) => { if (wanted) { setView({ name: here.name, show: found.default, title: found.title }); document.title = `${found.title} – hotset`; } },
+      (error) => { if (wanted) setView({ name: here.name, show: () => html`<${Failure} error=${`this view could not be loaded: ${error.message}`} />`, title: here.name }); },
+    );
+    return () => { wanted = false; };
+  }, [here.name]);
+  return html`
+    <a class="skip" href="#main">Skip to the view</a>
+    <header>
+      <span class="brand">hotset</span>
+      <nav aria-label="views">${VIEWS.map(([name, title]) => html`<a href=${address(name, {})}
+        aria-current=${here.name === name || (here.name === "session" && name === "sessions") ? "page" : undefined}
+        onClick=${(event) => { if (!event.metaKey && !event.ctrlKey) { event.preventDefault(); go(name); } }}>${title}</a>`)}</nav>
+      <span class=${live ? "live on" : "live"} role="status">${live ? "live" : "not connected"}</span>
+    </header>
+    <main id="main" tabindex="-1">
+      ${view && view.name === here.name
+        ? html`<${Guarded} key=${view.name}><${view.show} query=${here.query} setQuery=${setQuery} go=${go} changed=${changed} /><//>`
+        : html`<p class="loading" role="status">Loading …</p>`}
+    </main>`;
+}
+
+render(html`<${App} />`, document.getElementById("app"));

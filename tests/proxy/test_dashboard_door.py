@@ -1,0 +1,141 @@
+"""The dashboard's door: a link that works once, a cookie, the API, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.proxy.wire import Answer, call, post, question
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def world(pair):
+    world = pair()
+    post(world.address, "anthropic", question("anthropic", "hello"))
+    world.settle()
+    return world
+
+
+def _link(world) -> str:
+    made = call(world.address, "POST", f"/{world.address.token}/hotset/open", b"")
+    return made.json()["path"]
+
+
+def _cookie(world) -> str:
+    opened = call(world.address, "GET", _link(world), b"")
+    assert (opened.status, opened.header("location")) == (303, "/hotset/")
+    cookie = opened.header("set-cookie")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    return cookie.partition(";")[0]
+
+
+def _get(world, path: str, **headers: str) -> Answer:
+    return call(world.address, "GET", path, b"", {"cookie": _cookie(world), **headers})
+
+
+@pytest.mark.row("X4")
+def test_a_link_opens_the_dashboard_once(world):
+    link = _link(world)
+    assert call(world.address, "GET", link, b"").status == 303
+    again = call(world.address, "GET", link, b"")
+    assert again.status == 403
+    assert "hotset open" in again.json()["error"]
+    assert call(world.address, "GET", "/hotset/open/made-up", b"").status == 403
+
+
+@pytest.mark.row("X4")
+def test_the_page_comes_with_a_cookie_and_nothing_of_it_from_elsewhere(world):
+    page = _get(world, "/hotset/session/last")
+    assert page.status == 200
+    assert b"<script" in page.body
+    policy = page.header("content-security-policy")
+    assert policy.startswith("default-src 'self'")
+    assert "unsafe" not in policy
+    assert _get(world, "/hotset/vendor/preact-htm.js").status == 200
+    token = f"/{world.address.token}/hotset/"
+    assert "/hotset/open/" in call(world.address, "GET", token, b"").header("location")
+
+
+@pytest.mark.row("V17")
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/hotset/", {}, 401),
+        ("/hotset/api/orders", {}, 401),
+        ("/hotset/live", {}, 401),
+        ("/hotset/vendor/preact-htm.js", {}, 401),
+        ("/hotset/api/orders", {"cookie": "hotset_{port}=guess"}, 401),
+        ("/v1/models", {"cookie": "{cookie}"}, 401),
+        ("/mcp", {"cookie": "{cookie}"}, 401),
+        ("/hotset/api/orders", {"cookie": "{cookie}", "origin": "http://evil.com"}, 403),
+        ("/hotset/api/orders", {"cookie": "{cookie}", "origin": "null"}, 403),
+        ("/hotset/api/orders", {"cookie": "{cookie}", "sec-fetch-site": "cross-site"}, 403),
+        ("/hotset/api/orders", {"cookie": "{cookie}", "host": "evil.com"}, 421),
+        ("/hotset/../token.js", {"cookie": "{cookie}"}, 404),
+        ("/hotset/vendor/../../door.py", {"cookie": "{cookie}"}, 404),
+    ],
+)
+def test_a_stranger_s_page_reads_nothing(world, path, headers, status):
+    known = {"port": world.address.port, "cookie": _cookie(world)}
+    given = {name: value.format(**known) for name, value in headers.items()}
+    assert call(world.address, "GET", path, b"", given).status == status
+
+
+@pytest.mark.row("V17")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"content-type": "text/plain"}, 415),
+        ({"content-type": "application/x-www-form-urlencoded"}, 415),
+        (JSON, 403),  # no origin beside the cookie
+        ({**JSON, "origin": "http://evil.com"}, 403),
+        ({**JSON, "origin": "http://127.0.0.1:{port}", "sec-fetch-site": "same-site"}, 403),
+    ],
+)
+def test_a_stranger_s_page_orders_nothing(world, headers, status):
+    given = {name: value.format(port=world.address.port) for name, value in headers.items()}
+    body = json.dumps({"act": "whole", "about": "Bash"}).encode()
+    refused = call(
+        world.address, "POST", "/hotset/api/act", body, {"cookie": _cookie(world), **given}
+    )
+    assert refused.status == status
+    assert _get(world, "/hotset/api/orders").json() == []
+
+
+@pytest.mark.row("X4")
+def test_the_api_reads_the_window_and_takes_orders(world):
+    view = _get(world, "/hotset/api/sessions/last/window").json()
+    assert view["turn"] == view["turns"] == 1
+    page = next(each for each in view["segments"] if each["kind"] == "prompt")["pages"][0]
+    assert "hello" in _get(world, f"/hotset/api/pages/{page}").json()["text"]
+    assert len(_get(world, "/hotset/api/sessions/last/turns").json()) == 1
+
+    order = {**JSON, "cookie": _cookie(world), "origin": f"http://127.0.0.1:{world.address.port}"}
+    body = json.dumps({"act": "pin", "about": page}).encode()
+    done = call(world.address, "POST", "/hotset/api/act", body, order)
+    assert [each["act"] for each in done.json()["orders"]] == ["pin"]
+    undo = call(world.address, "POST", "/hotset/api/act", b'{"about": "%s"}' % page.encode(), order)
+    assert undo.json()["orders"] == []
+
+
+@pytest.mark.row("X4")
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("sessions/nope/window", 404),
+        ("sessions/last/window?turn=99", 404),
+        ("sessions/last/window?turn=x", 400),
+        ("sessions/last/window?colour=red", 400),
+        ("sessions/last/turns?limit=100000", 400),
+        ("pages/nope", 404),
+        ("nothing", 404),
+    ],
+)
+def test_a_question_that_cannot_be_answered_gets_a_sentence(world, path, status):
+    answer = _get(world, f"/hotset/api/{path}")
+    assert answer.status == status
+    assert answer.json()["error"]
