@@ -113,6 +113,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Look": {
         "status": CommandEntry("status:status", "Whether a proxy serves, and what is kept."),
+        "top": CommandEntry("top:top", "The window of the latest session, live."),
         "statusline": CommandEntry(
             "statusline:statusline", "One line for Claude Code's statusline, tmux or a prompt."
         ),
