@@ -7,12 +7,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import hotset as package
 from hotset.surfaces.cli.exit import discard_output
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,17 @@ class LazyGroup(click.Group):
         from difflib import get_close_matches  # noqa: PLC0415 - only for a mistyped name
 
         return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands that begin so, by their entries: none is loaded."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell
+
+        named = [
+            CompletionItem(name, help=entry.short)
+            for name, entry in self._entries.items()
+            if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in self._sections.items():
@@ -152,6 +166,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "import": CommandEntry("maintenance:import_", "Import what export wrote."),
     },
     "About": {
+        "completion": CommandEntry(
+            "completion:completion", "Make your shell complete commands: bash, zsh, fish."
+        ),
         "rows": CommandEntry("promises:rows", "What hotset promises, and what of it works today."),
     },
 }
