@@ -24,7 +24,7 @@ from hotset.nouns.knobs import (
 )
 from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Kind
-from hotset.nouns.tool import Deferring, Tooling
+from hotset.nouns.tooling import Deferring, Tooling
 from hotset.window.evict import POLICIES
 
 

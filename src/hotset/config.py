@@ -7,7 +7,6 @@ where keys are sent.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import tomllib
@@ -40,7 +39,13 @@ from hotset.nouns.knobs import (
 from hotset.nouns.page import Kind
 from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.price import Price, Prices
-from hotset.nouns.tool import Texts, Tooling
+from hotset.nouns.tooling import Texts, Tooling
+from hotset.places import (
+    data_folder,
+    home_folder,
+    project_root as project_root,  # noqa: PLC0414 - for those who ask for settings
+    user_file as user_file,  # noqa: PLC0414
+)
 from hotset.typed import convert
 
 DEFAULT_PORT = 4747
@@ -62,8 +67,6 @@ _SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
 """The words for yes and no in the environment, where every value is text."""
-
-_PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
 def _place(table: str, key: str = "", **more: str) -> Meta:
@@ -335,8 +338,8 @@ def load(
     offer = {"offer_seconds": patience * Remembering().offer_seconds}
     memory = Remembering(**offer | _values(Remembering, tables["memory"], f"[memory] in {path}"))
     root = project_root(Path(chosen.project or Path.cwd()))
-    home = Path(chosen.home or _platform_home()).expanduser().absolute()
-    folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
+    home = home_folder(chosen.home)
+    folder = data_folder(root, chosen.data, home)
     urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named_upstreams(
         file, path, origins
     )
@@ -413,27 +416,6 @@ def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
         knobs |= _values(Knobs, {group: {rest: given}} if group else {rest: given}, origin)
     _check_shares(PROFILES[DEFAULT_PROFILE].turned(knobs), origin)
     return knobs
-
-
-def user_file(env: Mapping[str, str]) -> Path:
-    """`HOTSET_CONFIG`, or `config.toml` where the platform keeps a user's settings."""
-    if named := env.get("HOTSET_CONFIG"):
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - read only when settings are
-
-    return user_config_path("hotset") / "config.toml"
-
-
-def project_root(start: Path) -> Path:
-    """The nearest folder upwards that looks like a project; the folder itself where none does."""
-    start = start.expanduser().resolve()
-    home = Path.home()
-    for folder in (start, *start.parents):
-        if folder == home:
-            break
-        if any((folder / mark).exists() for mark in _PROJECT_MARKS):
-            return folder
-    return start
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -887,15 +869,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _platform_home() -> Path:
-    from platformdirs import user_data_path  # noqa: PLC0415 - read only when settings are
-
-    return user_data_path("hotset")
-
-
-def _folder_name(root: Path) -> str:
-    """A readable folder name that no two projects share."""
-    name = re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")[:32] or "root"
-    return f"{name}-{hashlib.sha256(os.fsencode(root)).hexdigest()[:8]}"

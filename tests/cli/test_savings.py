@@ -303,7 +303,8 @@ def test_tools_that_no_session_called_are_told_in_tokens_and_money(desk: Desk):
 
     told = desk.run("savings", "--json").json()["unused_tools"]
 
-    size = count_tokens(json.dumps(long).encode())
+    size = round(len(json.dumps(long)) / 4.5)  # by its size: counting would load a vocabulary
+    assert size == pytest.approx(count_tokens(json.dumps(long)), rel=0.25)
     assert (told["sessions"], told["offered"], told["names"]) == (2, 2, ["never"])
     assert told["tokens"] == size
     assert told["prompt_pct"] == pytest.approx(100 * size / 10_000)

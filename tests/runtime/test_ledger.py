@@ -21,15 +21,12 @@ from hotset.nouns.window import Cause, Form
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.machine import CallTally, Machine
 from hotset.runtime.metrics import (
-    QUIET_SECONDS,
     Births,
-    Watch,
-    event_of,
     metrics,
     over_store,
-    raised_lately,
     savings,
 )
+from hotset.runtime.watch import QUIET_SECONDS, Watch, event_of, raised_lately
 from hotset.store.port import Store
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct, ValidationError, field, structs, to_builtins
 from msgspec.structs import replace
 
-from hotset.nouns.memory import MemoryKind
+from hotset.nouns.memory_kind import MemoryKind
 from hotset.nouns.page import Kind
 from hotset.typed import convert
 

@@ -10,10 +10,8 @@ from itertools import islice
 
 import msgspec
 
-from hotset.config import Config
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError, Malformed
-from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import Deposit, NoteWritten, PageAdded
 from hotset.nouns.handoff import (
     HANDOFF,
@@ -30,7 +28,6 @@ from hotset.nouns.handoff import (
 )
 from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.memory import MemoryKind, Standing
-from hotset.nouns.message import Usage
 from hotset.nouns.note import Note
 from hotset.nouns.page import Chain, Kind, SessionId
 from hotset.nouns.turn import Event
@@ -40,7 +37,6 @@ from hotset.sources.port import Scene
 from hotset.store.port import Store
 from hotset.typed import decode
 from hotset.window.handoff import HANDOFF_NOTE, decode_state, latest_index, parse_note
-from hotset.window.price import dollars, price_of
 
 _KEEP_SECONDS = 5.0
 """How long a handoff waits until its note is on disk."""
@@ -288,37 +284,3 @@ def _state(store: Store, key: str) -> AnyState | None:
         return decode_state(note.value or b"") if note is not None else None
     except (HotsetError, msgspec.MsgspecError):
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class HandoffCost:
-    """What handoffs cost; it is part of what was measured."""
-
-    handoffs: int = 0
-    rewritten: int = 0
-    """Tokens that were sent anew instead of being read from the provider's cache."""
-    state_tokens: int = 0
-    """Of these, for the states."""
-    dollars: float = 0.0
-    """What rewriting cost more than reading on, at list prices."""
-
-
-def handoff_cost(
-    store: Store, config: Config, bills: Sequence[Bill], session: SessionId | None = None
-) -> HandoffCost:
-    """The cost of the handoffs whose turns have a bill among these."""
-    billed = {(bill.session, bill.turn): bill for bill in bills}
-    many = rewritten = states = 0
-    cost = 0.0
-    for event in store.events(session):
-        bill = billed.get((event.session, event.turn)) if event.name == HANDOFF else None
-        if bill is None:
-            continue
-        price = price_of(bill.model, config.prices, bill.upstream)
-        tokens = int(event.detail.get("rewritten", 0))
-        many += 1
-        rewritten += tokens
-        states += int(event.detail.get("state_tokens", 0))
-        written = Usage(input=tokens) if price.write == 1 else Usage(cache_write=tokens)
-        cost += dollars(price, written) - dollars(price, Usage(cache_read=tokens))
-    return HandoffCost(many, rewritten, states, cost)

@@ -24,7 +24,7 @@ from hotset.index import open_index
 from hotset.nouns.alert import Alert
 from hotset.nouns.bill import Bill
 from hotset.nouns.pressure import PressureLevel
-from hotset.nouns.tool import ClientListing
+from hotset.nouns.tooling import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool
@@ -36,11 +36,8 @@ from hotset.runtime.metrics import (
     SUMMARY_FAILED,
     Births,
     Metrics,
-    Watch,
     empty_ledger,
-    event_of,
     metrics,
-    raised_lately,
 )
 from hotset.runtime.orders import OrderFollower
 from hotset.runtime.planner import Planner
@@ -48,6 +45,7 @@ from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, Pres
 from hotset.runtime.spending import Spending
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
+from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.sources.code import CodeSource, Prefetches, has_code
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemorySource, ProjectMemories

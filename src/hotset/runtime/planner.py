@@ -31,7 +31,7 @@ from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.order import NO_ORDERS, WindowOrders
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
-from hotset.nouns.tool import ClientListing
+from hotset.nouns.tooling import ClientListing
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
 from hotset.runtime.background import check

@@ -19,7 +19,7 @@ from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain
-from hotset.nouns.tool import Deferring
+from hotset.nouns.tooling import Deferring
 from hotset.nouns.turn import Turn, TurnRef
 from hotset.nouns.window import Hidden, SentRequest
 from hotset.store.port import Store

@@ -6,24 +6,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
-from hotset.nouns.memory import (
-    MemoryId,
-    MemoryKind,
-    MemoryLink,
-    MemoryRecord,
-    MemoryUse,
-    Relation,
-    Standing,
-    Uses,
-)
+from hotset.nouns.form import Cause, Form
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import Cause, Form, PageTable
+
+if TYPE_CHECKING:  # only a store that is written needs them
+    from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
+    from hotset.nouns.memory import (
+        MemoryId,
+        MemoryKind,
+        MemoryLink,
+        MemoryRecord,
+        MemoryUse,
+        Relation,
+        Standing,
+        Uses,
+    )
+    from hotset.nouns.window import PageTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,25 +169,9 @@ class SentRow:
     tokens: int
 
 
-Row = (
-    Session
-    | Turn
-    | Node
-    | Page
-    | ToolSeen
-    | Event
-    | Reference
-    | Gist
-    | ShownRow
-    | HiddenRow
-    | SentRow
-    | Bill
-    | Summary
-    | MemoryRecord
-    | MemoryLink
-    | MemoryUse
-    | Note
-    | Blob
+Row: TypeAlias = (
+    "Session | Turn | Node | Page | ToolSeen | Event | Reference | Gist | ShownRow | HiddenRow"
+    " | SentRow | Bill | Summary | MemoryRecord | MemoryLink | MemoryUse | Note | Blob"
 )
 """Any row of a store; `dump` writes them and `load` reads them."""
 

@@ -23,10 +23,12 @@ from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import ROOT, Digest, Page, digest
 from hotset.nouns.turn import Node, Turn
 from hotset.store.connection import Connection, Tuning, close_connection, connect, translate_errors
+from hotset.store.memory_tables import ERASABLE, TABLES
 from hotset.store.migrations import APPLICATION_ID, VERSION, migrate, move_hidden_to_notes
 from hotset.store.placement import pages_of
 from hotset.store.port import Blob, Damage, Row
-from hotset.store.queries import SqlLookup, read_value
+from hotset.store.queries import read_value
+from hotset.store.sql_lookup import SqlLookup
 from hotset.store.store_files import (
     DATABASE,
     closing_file,
@@ -36,11 +38,9 @@ from hotset.store.store_files import (
     wal_and_shm,
 )
 from hotset.store.tables import (
-    ERASABLE,
     GIST,
     NODE,
     PAGE,
-    TABLES,
     TURN,
     RowTable,
     is_blank,

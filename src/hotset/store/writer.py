@@ -39,16 +39,14 @@ from hotset.store.connection import (
     is_full,
     write_transaction,
 )
+from hotset.store.memory_tables import ERASABLE, TABLE_OF, TABLES
 from hotset.store.placement import merge_receipts, place, whole_system, whole_toolbox
 from hotset.store.port import Blob, Row, Writing
-from hotset.store.queries import SqlLookup
+from hotset.store.sql_lookup import SqlLookup
 from hotset.store.store_files import Ballast
 from hotset.store.tables import (
-    ERASABLE,
     GIST,
     NOTE,
-    TABLE_OF,
-    TABLES,
     TURN,
     WORTH_COMPRESSING,
     CompressedContent,

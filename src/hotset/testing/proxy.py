@@ -16,7 +16,7 @@ from typing import Any, Self
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs, Remembering
 from hotset.nouns.pressure import PressureLimits
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tooling import Tooling
 from hotset.runtime.background import BoundedPool
 from hotset.runtime.machine import Machine
 from hotset.runtime.pressure import MemoryReader

@@ -32,6 +32,7 @@ from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, Ses
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
 from hotset.store.lineage import find_origin
+from hotset.store.memory_tables import needs
 from hotset.store.memory_versions import MemoryMerge, refuse_unfit
 from hotset.store.migrations import old_note
 from hotset.store.page_table import read_hidden, read_sent, read_shown
@@ -53,7 +54,7 @@ from hotset.store.port import (
     Where,
     Writing,
 )
-from hotset.store.tables import latest_versions, needs, supersedes
+from hotset.store.tables import latest_versions, supersedes
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")

@@ -13,9 +13,9 @@ from math import ceil
 
 from hotset.nouns.alert import Alert, Threshold
 from hotset.nouns.bill import Bill
-from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.price import Price
+from hotset.nouns.usage import Usage
 from hotset.nouns.window import Cause
 from hotset.window.calibrate import Recount, split_usage
 from hotset.window.price import dollars

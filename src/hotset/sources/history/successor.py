@@ -22,7 +22,8 @@ from hotset.nouns.turn import Event, Outcome, Reference, Turn
 from hotset.nouns.window import WHOLE, Line, Piece, Spot, Stub
 from hotset.sealing import seal
 from hotset.sources.port import Scene
-from hotset.store.lineage import Kinship, Parent, is_same_client, parents_in
+from hotset.store.kinship import Kinship, Parent, parents_in
+from hotset.store.lineage import is_same_client
 from hotset.store.port import SessionOrigin, Store, Where
 from hotset.text.client_marks import ContextChange
 from hotset.window.leave import stub_of

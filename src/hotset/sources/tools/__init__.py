@@ -18,10 +18,7 @@ if TYPE_CHECKING:
         readable as readable,
     )
     from hotset.sources.tools.client_tools import (
-        client_tool_name as client_tool_name,
         hand_over as hand_over,
-        latest_tools as latest_tools,
-        never_called as never_called,
         weigh_tools as weigh_tools,
     )
     from hotset.sources.tools.found.servers import (
@@ -39,6 +36,12 @@ if TYPE_CHECKING:
     )
     from hotset.sources.tools.running.server_pool import running_everywhere as running_everywhere
     from hotset.sources.tools.schemas import compact as compact
+    from hotset.sources.tools.session_tools import (
+        client_tool_name as client_tool_name,
+        estimate_tokens as estimate_tokens,
+        latest_tools as latest_tools,
+        never_called as never_called,
+    )
     from hotset.sources.tools.source import (
         USED as USED,
         ToolSource as ToolSource,
@@ -55,12 +58,8 @@ if TYPE_CHECKING:
 
 _FACE = {
     "approval": ("ToolState", "diff", "readable"),
-    "client_tools": (
-        *("client_tool_name", "hand_over"),
-        "latest_tools",
-        "never_called",
-        "weigh_tools",
-    ),
+    "client_tools": ("hand_over", "weigh_tools"),
+    "session_tools": ("client_tool_name", "estimate_tokens", "latest_tools", "never_called"),
     "found.servers": (
         *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
         "remove_server",

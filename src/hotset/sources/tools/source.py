@@ -37,8 +37,9 @@ from hotset.nouns.search import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.tool import UNLIKELY, Ghost, Tool
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.sources.port import Scene, Source, TurnEnd
-from hotset.sources.tools.client_tools import describe_left_out, latest_tools, never_called
+from hotset.sources.tools.client_tools import describe_left_out
 from hotset.sources.tools.schemas import compact
+from hotset.sources.tools.session_tools import latest_tools, never_called
 from hotset.sources.tools.sweep import CYCLE
 from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store

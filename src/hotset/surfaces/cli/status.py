@@ -14,7 +14,7 @@ import click
 from hotset.config import ClientSwitches, Config
 from hotset.errors import NotFound, StoreFailed
 from hotset.nouns.turn import Event
-from hotset.runtime.handoffs import HandoffCost
+from hotset.runtime.handoff_cost import HandoffCost
 from hotset.runtime.metrics import (
     Account,
     AmountSaved,

@@ -7,12 +7,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import hotset as package
 from hotset.surfaces.cli.exit import discard_output
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,17 @@ class LazyGroup(click.Group):
 
         return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands that begin so, by their entries: none is loaded."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell
+
+        named = [
+            CompletionItem(name, help=entry.short)
+            for name, entry in self._entries.items()
+            if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in self._sections.items():
             with formatter.section(title):
@@ -113,6 +127,10 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Look": {
         "status": CommandEntry("status:status", "Whether a proxy serves, and what is kept."),
+        "top": CommandEntry("top:top", "The window of the latest session, live."),
+        "statusline": CommandEntry(
+            "statusline:statusline", "One line for Claude Code's statusline, tmux or a prompt."
+        ),
         "doctor": CommandEntry("doctor:doctor", "Find out why nothing is kept, and what to do."),
         "sessions": CommandEntry(
             "sessions:sessions", "The sessions of this project, last used first."
@@ -148,6 +166,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "import": CommandEntry("maintenance:import_", "Import what export wrote."),
     },
     "About": {
+        "completion": CommandEntry(
+            "completion:completion", "Make your shell complete commands: bash, zsh, fish."
+        ),
         "rows": CommandEntry("promises:rows", "What hotset promises, and what of it works today."),
     },
 }
@@ -177,6 +198,7 @@ class Tree(LazyGroup):
 @click.group(
     cls=Tree,
     sections=GROUPS,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Begin with:  hotset demo   or   hotset wrap claude",
 )
@@ -184,9 +206,13 @@ class Tree(LazyGroup):
 @click.pass_context
 def hotset(ctx: click.Context) -> None:
     """Virtual memory for LLM agents: the hot set in the window, everything else whole in a
-    store."""
+    store. Without a command: where things stand here, and what to do next."""
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    if ctx.invoked_subcommand is None:
+        from hotset.surfaces.cli.home import show_home  # noqa: PLC0415 - not for a help page
+
+        show_home()
 
 
 SERVICE = {

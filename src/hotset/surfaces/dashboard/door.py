@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -16,6 +17,7 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
+from hotset.runtime.glance import status_line
 from hotset.runtime.machine import Machine
 from hotset.runtime.views.project import ViewedProject
 from hotset.surfaces.dashboard.access import PATH, DashboardAccess
@@ -84,11 +86,19 @@ class DashboardDoor:
             return _json({"path": self._access.make_link()})
         if request.method != "GET":
             return _refusal(405, "pages are read with GET")
-        if path in (f"{PATH}/status", f"{PATH}/status/"):
+        if path.startswith(f"{PATH}/open/"):
+            return self._open(path)
+        if path in (f"{PATH}/status", f"{PATH}/status/", f"{PATH}/line"):
+            return await self._report(request, is_line=path.endswith("/line"))
+        return self._live() if path == f"{PATH}/live" else self._page(request, path)
+
+    async def _report(self, request: Request, *, is_line: bool) -> Response:
+        """The proxy's status, or the line of `hotset statusline`."""
+        if not is_line:
             return _json(await self._status())
-        if path == f"{PATH}/live":
-            return self._live()
-        return self._open(path) if path.startswith(f"{PATH}/open/") else self._page(request, path)
+        machine, session = self._machine, request.query_params.get("session", "")
+        line = partial(status_line, machine.keeper.store, machine.config, session)
+        return Response(await asyncio.to_thread(line), media_type="text/plain")
 
     def _page(self, request: Request, path: str) -> Response:
         """A file of the dashboard; the page itself for the address of every view."""

@@ -3,7 +3,6 @@ status."""
 
 from __future__ import annotations
 
-import http.client
 import logging
 import os
 import secrets
@@ -139,6 +138,8 @@ def ask_proxy(
     address: Address, path: str = "hotset/status", *, patience: float = 1.0
 ) -> dict[str, Any] | None:
     """The status of the proxy at this address; None where it does not answer or is another one."""
+    import http.client  # noqa: PLC0415 - with ssl and email a tenth of a short command
+
     connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS * patience)
     try:
         connection.request("GET", f"/{address.token}/{path}")
