@@ -131,7 +131,8 @@ def test_what_was_learned_is_told_with_its_reason_and_undone_by_the_command_it_n
     told = worked.run("learn", "status").out
     assert id in told
     assert "14 of 31 were asked back" in told
-    assert "undo: hotset learn reset tools.Bash" in told
+    assert f"undo: hotset learn reset {id}" in told
+    assert "tokens' worth" not in told
     why = worked.run("learn", "why", "tools.Bash", "--json").json()
     assert (why["source"], why["value"]) == ("learned", LIMIT)
     assert worked.run("learn", "reset", "tools.Bash").code == 0
@@ -198,13 +199,22 @@ def test_a_trial_gives_a_share_of_new_sessions_and_compares_them(worked):
     told = worked.run("learn", "compare").out
     assert "off against default" in told
     assert worked.run("learn", "trial", "off=0%").code == 0
-    assert len(worked.run("learn", "compare", "--json").json()) == 1
+    assert len(worked.run("learn", "trial", "--json").json()) == 1
+    _, ended = worked.run("learn", "compare", "--json").json()
+    assert ended["until"] > 0
+    assert {**ended, "until": 0, "share": 0.1} == control
+    assert "off (ended) against default: " in worked.run("learn", "compare").out
+    assert worked.run("learn", "status", "--json").json()["observed"] == 80
 
 
 @pytest.mark.row("M10")
 def test_strategies_of_recall_are_tried_and_a_session_of_theirs_recalls_by_them(worked):
     names = [each["name"] for each in worked.run("learn", "profiles", "--json").json()]
-    assert {"semantic-heavy", "episodic-heavy", "balanced", "off", "lean"} <= set(names)
+    assert set(names) == {
+        *("default", "semantic-heavy", "episodic-heavy", "balanced", "off", "lean")
+    }
+    every = [each["name"] for each in worked.run("learn", "profiles", "--all", "--json").json()]
+    assert {*names, "engineer", "librarian"} <= set(every)
     ran = worked.run("learn", "trial", "semantic-heavy=45%", "episodic-heavy=45%", "--json")
     assert [arm["share"] for arm in ran.json()] == pytest.approx([0.1, 0.45, 0.45])
     arms = open_sessions(worked, 12)
@@ -249,8 +259,8 @@ def test_verify_checks_that_the_fold_gives_the_snapshot_and_names_a_damaged_even
 
     with closing(SqliteStore.open(worked.data)) as store:
         space = Space("learned", keeps=2)
-        wrong = store.notes(space)["state-1"].value.replace(b'"number":', b'"number": ')
-        store.keep(NoteWritten(space, "state-1", wrong, NOW)).result()
+        wrong = store.notes(space)["state-2"].value.replace(b'"number":', b'"number": ')
+        store.keep(NoteWritten(space, "state-2", wrong, NOW)).result()
     whats = [each["what"] for each in worked.run("verify", "--json").json()["damages"]]
     assert "learned state" in whats
 
@@ -260,7 +270,9 @@ def test_learning_is_switched_off_and_on_by_one_command(worked):
     assert not worked.run("learn", "status", "--json").json()["is_on"]
     assert "Learning is on" in worked.run("learn", "on").out
     told = worked.run("learn", "status", env={"HOTSET_LEARN": "off"}).out
-    assert "Learning is off (learn (HOTSET_LEARN))" in told
+    assert "Learning is off by HOTSET_LEARN" in told
+    assert "learn on" not in told
+    assert "nothing was done" in worked.run("learn", "on").out
 
 
 def test_commands_that_read_say_so_where_nothing_is_kept(desk):

@@ -479,7 +479,7 @@ def changes_in_force(state: LearnState, *, pinned: Container[str] = ()) -> dict[
     return {
         name: value
         for name, value in found.items()
-        if not any(each in pinned for each in _own_and_groups(name))
+        if not any(each in pinned for each in own_and_groups(name))
     }
 
 
@@ -530,7 +530,7 @@ def assign(
         knobs |= {
             name: value
             for name, value in own.change.knobs.items()
-            if not any(each in pinned for each in _own_and_groups(name))
+            if not any(each in pinned for each in own_and_groups(name))
         }
     explored = _explore(state, key, context, pinned) if arm == DEFAULT_ARM else {}
     ranges = knob_ranges()
@@ -544,7 +544,7 @@ def _explore(state: LearnState, key: str, context: int, pinned: Container[str]) 
         return {}
     block = block_for(state.beliefs, key)
     if block is None or any(
-        _is_frozen(state, name) or any(each in pinned for each in _own_and_groups(name))
+        _is_frozen(state, name) or any(each in pinned for each in own_and_groups(name))
         for name in block.knobs
     ):
         return {}
@@ -612,6 +612,22 @@ def _believed_changes(state: LearnState) -> Iterator[Change]:
             and not is_taken_back(state, knobs)
         ):
             yield change
+
+
+def explored_changes(state: LearnState) -> list[tuple[Change, float]]:
+    """What exploring sessions settled on and the gate has not seen yet, each with the time of its
+    proposal."""
+    waiting = _in_order(state, Stage.PROPOSED)
+    return [(each.change, each.since) for each in waiting if each.change.by == BY_BELIEFS]
+
+
+def may_propose(state: LearnState, change: Change, *, passed: bool) -> bool:
+    """True if it is news: no such change is under way, none was taken back by a person, and none
+    that the gate refused is refused again."""
+    known = state.changes.get(change.id)
+    if is_taken_back(state, change.knobs):
+        return False
+    return known is None or (known.stage in _OVER and (passed or known.stage is not Stage.REFUSED))
 
 
 def _why(block: Block) -> str:
@@ -725,7 +741,7 @@ def _rounded(share: float | None) -> float | None:
 
 def freeze_of(state: LearnState, knob: str) -> str | None:
     """The name under which a knob is frozen: its own, or that of a group around it."""
-    return next((name for name in reversed(_own_and_groups(knob)) if name in state.frozen), None)
+    return next((name for name in reversed(own_and_groups(knob)) if name in state.frozen), None)
 
 
 def is_taken_back(state: LearnState, knobs: Mapping[str, Any]) -> bool:
@@ -822,6 +838,7 @@ def _is_part(knob: str, name: str) -> bool:
     return knob == name or knob.startswith(f"{name}.")
 
 
-def _own_and_groups(knob: str) -> list[str]:
+def own_and_groups(knob: str) -> list[str]:
+    """A knob's name and those of the groups and mappings around it, the widest first."""
     parts = knob.split(".")
     return [".".join(parts[: at + 1]) for at in range(len(parts))]

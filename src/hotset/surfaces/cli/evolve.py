@@ -396,7 +396,7 @@ def revert(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
     with open_existing(config) as store:
         own = _adopted_rows(read_state(store), id)
         for row in own:
-            decision = ChangeDecision(row.id, "a person took it back", row.saved, BY_PERSON)
+            decision = ChangeDecision(row.id, "a person took it back", BY_PERSON)
             event = learn_event("ChangeRolledBack", decision, time.time())
             store.keep(event).result(_KEEP_SECONDS)
     if id and not own:

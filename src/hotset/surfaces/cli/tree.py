@@ -302,15 +302,16 @@ LEARN = {
     "Learn": {
         "now": CommandEntry("learn:learn_now", "Learn from the sessions that ended."),
         "trial": CommandEntry(
-            "learn:trial", "Give a share of new sessions to a profile, or `off`."
+            "learn_orders:trial", "Give a share of new sessions to a profile, or `off`."
         ),
     },
     "Decide": {
-        "freeze": CommandEntry("learn:freeze", "Keep knobs as they are, or set them."),
-        "unfreeze": CommandEntry("learn:unfreeze", "Undo `freeze`."),
-        "reset": CommandEntry("learn:reset", "Take back what was learned."),
-        "on": CommandEntry("learn:on", "New sessions get what was learned."),
-        "off": CommandEntry("learn:off", "New sessions get the defaults."),
+        "freeze": CommandEntry("learn_orders:freeze", "Keep knobs as they are, or set them."),
+        "unfreeze": CommandEntry("learn_orders:unfreeze", "Undo `freeze`."),
+        "reset": CommandEntry("learn_orders:reset", "Take back what was learned."),
+        "unreset": CommandEntry("learn_orders:unreset", "Let what was reset be learned again."),
+        "on": CommandEntry("learn_orders:on", "New sessions get what was learned."),
+        "off": CommandEntry("learn_orders:off", "New sessions get the defaults."),
     },
 }
 
