@@ -394,7 +394,9 @@ def _freeze(state: LearnState, setting: KnobsSetting, time: float) -> LearnState
             frozen[name] = Freeze({name: setting.values[name]}, is_order=True)
         elif known is None or not known.is_order:
             held = {each: value for each, value in current.items() if _is_part(each, name)}
-            frozen[name] = Freeze(held)
+            frozen[name] = Freeze(
+                {each: value for each, value in held.items() if each not in state.orders}
+            )
     return _pause_held(replace(state, frozen=frozen), time)
 
 

@@ -30,6 +30,7 @@ SAFE_ALPHA = 0.05
 """The chance that a change passes which only shows more and gains nothing."""
 
 _FEW = 12  # earlier sessions that tell on which scale a change counts
+_SCALE = 0.1  # where none does
 
 
 class Teacher(Protocol):
@@ -167,18 +168,23 @@ def _judge_explored(
     pairs = trials.pairs(later, knobs, after)
     if (touched := sum(pair.is_touched for pair in pairs)) >= LEAST_SESSIONS:
         earlier = [session for session in material.sessions if session.time <= since]
-        scale = Gain.of(trials.pairs(earlier[-_FEW:], knobs, after)).scale
-        return _verdict(change, pairs, scale)
+        return _verdict(change, pairs, _scale(trials.pairs(earlier[-_FEW:], knobs, after)))
     if touched:
         return None
-    told = [pair for pair in told_pairs(material, knobs, after) if pair.time > since]
+    every = told_pairs(material, knobs, after)
+    told = [pair for pair in every if pair.time > since]
     if sum(pair.is_touched for pair in told) >= LEAST_SESSIONS:
-        return _verdict(change, told, Gain.of(told).scale, TOLD)
+        return _verdict(change, told, _scale([pair for pair in every if pair.time <= since]), TOLD)
     why = (
         f"passed on: no replay of {len(later)} later sessions shows it, so a trial has to show"
         " that it is cheaper and no worse"
     )
     return GateVerdict(change.id, True, 0.0, 0.0, 0.0, 0, why=why, since=since)
+
+
+def _scale(earlier: Sequence[SessionPair]) -> float:
+    is_known = any(pair.is_touched for pair in earlier)
+    return Gain.of(earlier).scale if is_known else _SCALE
 
 
 TEACHERS: Mapping[str, Teacher] = {

@@ -219,10 +219,11 @@ def arm_views(state: LearnState, config: Config, now: float) -> tuple[ArmView, .
 
 
 def ended_views(state: LearnState) -> tuple[ArmView, ...]:
-    """Trials that are over, the latest first."""
+    """Trials that are over and had sessions, the latest first."""
     return tuple(
         _arm_view(arm.name, 0.0, arm.since, arm.tally, differences=arm.differences, until=arm.until)
         for arm in reversed(state.ended)
+        if arm.tally.sessions
     )
 
 

@@ -125,12 +125,12 @@ def _so_far(row: ChangeRow) -> str:
 
     def share(now: float | None, before: float | None, what: str) -> str:
         earlier = f" ({before:.0%} before)" if before is not None else ""
-        return f"{what} {now:.0%}{earlier}" if now is not None else ""
+        return f"{what.format(f'{now:.0%}')}{earlier}" if now is not None else ""
 
     told = (
         count(row.sessions, "session"),
-        share(row.success, row.success_before, "success"),
-        share(row.cost, row.cost_before, "cost, of full history's,"),
+        share(row.success, row.success_before, "success {}"),
+        share(row.cost, row.cost_before, "cost {} of full history's"),
     )
     return ", ".join(filter(None, told))
 

@@ -262,9 +262,9 @@ def reset(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None
     nothing = f"nothing was done: nothing that was learned about {asked} is in force or on trial"
     held = sorted(_frozen_values(after, knobs))
     done = done or [nothing]
-    if held:
-        names = ", ".join(held)
-        done.append(f"{names} is frozen all the same; to thaw: {chosen.hint('learn unfreeze')}")
+    for name in held:
+        thaw = chosen.hint(f"learn unfreeze {freeze_of(after, name)}")
+        done.append(f"{name} is frozen all the same; to thaw: {thaw}")
     _confirm(chosen, after, done, as_json=as_json)
 
 
