@@ -310,6 +310,10 @@ def test_a_kind_of_memory_that_is_told_wrongly_is_told_less_and_no_other(told):
 
     assert lesson.verdict.passed, lesson.verdict.why
     assert lesson.change.knobs.keys() == {"memory.tells.pitfall"}
+    found = lesson.verdict.measured
+    assert (found.saved, found.after < found.before) == (None, True)
+    assert "points lost by tellings a session" in lesson.sentence
+    assert "cost" not in lesson.sentence
     assert lesson.sentence.startswith("a pitfall is told from a likelihood of ")
     assert not lesson.change.is_safe
 

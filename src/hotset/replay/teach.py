@@ -126,13 +126,13 @@ def _measured(
         return replace(
             count,
             figure=quality.name,
-            before=math.fsum(quality.read(pair.before) for pair in touched) / many,
-            after=math.fsum(quality.read(pair.after) for pair in touched) / many,
+            before=round(math.fsum(quality.read(pair.before) for pair in touched) / many, 4),
+            after=round(math.fsum(quality.read(pair.after) for pair in touched) / many, 4),
         )
     return replace(
         count,
-        before=math.fsum(pair.cost_before for pair in touched),
-        after=math.fsum(pair.cost_after for pair in touched),
+        before=round(math.fsum(pair.cost_before for pair in touched), 2),
+        after=round(math.fsum(pair.cost_after for pair in touched), 2),
         replies=sum(pair.replies for pair in touched),
         faults_before=sum(pair.faults_before for pair in touched),
         faults_after=sum(pair.faults_after for pair in touched),

@@ -57,7 +57,7 @@ def status(chosen: ProjectOptions, as_json: bool) -> None:
             _print_change(row, now, chosen)
     if frozen := describe_frozen(found):
         emit(f"\n{frozen}")
-    if found.explores:
+    if found.explores and found.is_on:
         emit("\n" + describe_exploring(found, chosen))
     if tried := _on_trial(found):
         shares = ", ".join(f"{arm.name} {arm.share:.0%}" for arm in tried)
@@ -84,7 +84,8 @@ def summarise(found: LearningStatus, chosen: ProjectOptions) -> str:
 
 
 def _on_trial(found: LearningStatus) -> list[ArmView]:
-    return [arm for arm in found.arms if arm.name not in (DEFAULT_ARM, EXPLORE_ARM)]
+    others = (arm for arm in found.arms if arm.name not in (DEFAULT_ARM, EXPLORE_ARM))
+    return [arm for arm in others if arm.share]
 
 
 def describe_frozen(found: LearningStatus) -> str:

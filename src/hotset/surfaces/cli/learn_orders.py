@@ -80,7 +80,7 @@ def trial(
         emit_json(found.arms)
         return
     print_arms(found.arms)
-    if found.explores:
+    if found.explores and found.is_on:
         emit("\n" + describe_exploring(found, chosen))
     if not found.is_on:
         emit("\n" + summarise(found, chosen))

@@ -330,5 +330,7 @@ def learn() -> None:
     """What this project's sessions taught about knobs: proposed from evidence, proven by replay on
     later sessions, tried on a share of new ones, adopted or taken back.
 
-    Task success comes first: nothing is adopted that is not shown to be no worse.
+    Task success comes first: what could hide something is adopted only when a trial shows that
+    success is no worse; what hides nothing (more is shown, or found in another order) by replay
+    alone. Either is rolled back when success falls.
     """
