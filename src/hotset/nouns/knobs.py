@@ -562,6 +562,7 @@ def _place(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
 
 
 DEFAULT_PROFILE = "default"
+LEAN_PROFILE = "lean"
 
 _PLAIN_KNOBS = Knobs()
 
@@ -607,7 +608,7 @@ PROFILES: Mapping[str, Knobs] = {
     # steps take more than half of the tokens of its first 16 calls. They leave in batches,
     # because a window that moves with every call would break the prefix with every call; with `low`
     # at 0 all of the older ones leave, however much room there is.
-    "lean": _LEAN_KNOBS,
+    LEAN_PROFILE: _LEAN_KNOBS,
     "librarian": _LIBRARIAN_KNOBS,
     "archivalist": _LIBRARIAN_KNOBS,
     "academic": _evicting(0.30, at=0.80, policy="topic", keep=3, spared=Kind.PAPER),

@@ -518,9 +518,7 @@ def revert(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
 
 
 def _write_reverts(store: Store, own: Sequence[ChangeRow]) -> None:
-    decisions = [
-        ChangeDecision(row.id, "a person took it back", row.saved, BY_PERSON) for row in own
-    ]
+    decisions = [ChangeDecision(row.id, "a person took it back", by=BY_PERSON) for row in own]
     now = time.time()
     events = [learn_event("ChangeRolledBack", decision, now) for decision in decisions]
     if events:
