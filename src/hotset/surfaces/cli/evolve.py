@@ -539,7 +539,7 @@ def _refuse_revert(own: Sequence[ChangeRow], state: LearnState, chosen: ProjectO
                     f"first: {undo}"
                 )
         held = [name for name in row.knobs if frozen_names(state, name)]
-        if why := _why_frozen(held, replace(state, all_frozen=False), chosen):
+        if why := _why_frozen(held, replace(state, frozen_at=0), chosen):
             raise Conflict(f"{row.id} stays: {why}")
 
 
