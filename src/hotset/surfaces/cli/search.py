@@ -45,8 +45,8 @@ from hotset.surfaces.cli.options import (
     parse_option,
     project_options,
 )
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.terminal import (
-    counting,
     emit,
     emit_json,
     moment,
