@@ -140,3 +140,7 @@ class Reference:
     topics: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+
+
+COMPACTED, CLEARED = "Compacted", "Cleared"
+"""Names of the events that a client cut its conversation."""

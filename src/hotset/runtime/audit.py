@@ -15,9 +15,8 @@ from hotset.errors import HotsetError
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import END, Place, Range, Retrieval, Retrieve, Retrieved, Search
 from hotset.nouns.search import SearchHit
-from hotset.nouns.turn import Event
+from hotset.nouns.turn import CLEARED, COMPACTED, Event
 from hotset.sealing import seal
-from hotset.sources.history.successor import CLEARED, COMPACTED
 from hotset.store.port import Store
 
 RETRIEVED, SEARCHED = "Retrieved", "Searched"

@@ -53,11 +53,11 @@ from hotset.sources.history import LineTurns
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import client_tool_name, weigh, weigh_tools
 from hotset.store.port import Store, Where
+from hotset.text.client_notes import asked_in
 from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
 from hotset.window.ghosts import not_in_client
 from hotset.window.handoff import state_of
 from hotset.window.plan import Moment, latest_sent, plan
-from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
 from hotset.window.retrieval_tools import (
     OUR_TOOLS,

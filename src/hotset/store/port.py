@@ -3,7 +3,7 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -322,6 +322,10 @@ class Writing:
     """Notes that `notes` replace: old versions in a space that keeps only the last few."""
 
 
+Moved = Callable[[int, int], None]
+"""Is told how many rows are done, and of how many; 0 of a number that is not known."""
+
+
 class Store(Protocol):
     """Keeps everything.
 
@@ -511,8 +515,8 @@ class Store(Protocol):
 
     def census(self) -> Census: ...
 
-    def verify(self) -> Iterator[Damage]:
-        """Recompute every hash; nothing is changed."""
+    def verify(self, moved: Moved | None = None) -> Iterator[Damage]:
+        """Recompute every hash; nothing is changed. `moved` is told how far it has come."""
         ...
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:

@@ -36,7 +36,7 @@ from hotset.store.connection import (
     translate_errors,
 )
 from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.port import MATCHES, Census, Damage, Row, SessionOrigin, Where
+from hotset.store.port import MATCHES, Census, Damage, Moved, Row, SessionOrigin, Where
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
     DATABASE,
@@ -433,7 +433,7 @@ class SqliteStore:
         with self._reading() as connection:
             return what_is_missing(sealed, committed_in(connection))
 
-    def verify(self) -> Iterator[Damage]:
+    def verify(self, moved: Moved | None = None) -> Iterator[Damage]:
         self._alive()
         if missing := self.missing():
             yield Damage(
@@ -457,7 +457,7 @@ class SqliteStore:
             )
         from hotset.store import repair  # noqa: PLC0415 - seldom, and with all that writes
 
-        yield from repair.verify(self._reading, self.database)
+        yield from repair.verify(self._reading, self.database, moved)
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
         from hotset.store import exchange  # noqa: PLC0415 - seldom, and with all that writes

@@ -47,6 +47,7 @@ from hotset.store.port import (
     Damage,
     HiddenRow,
     MemoryRows,
+    Moved,
     Row,
     SentRow,
     SessionOrigin,
@@ -602,8 +603,10 @@ class RamStore:
             size,
         )
 
-    def verify(self) -> Iterator[Damage]:
-        for address, content in self._shelves.blobs.items():
+    def verify(self, moved: Moved | None = None) -> Iterator[Damage]:
+        for done, (address, content) in enumerate(self._shelves.blobs.items(), 1):
+            if moved is not None:
+                moved(done, len(self._shelves.blobs))
             if digest(content) != address:
                 yield Damage("content", address, "its bytes do not have that hash")
         for node in self._shelves.nodes.values():

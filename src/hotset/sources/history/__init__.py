@@ -11,12 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hotset.sources.history.history_finder import HistoryFinder
     from hotset.sources.history.page_search import PageHit, PageHits, find
     from hotset.sources.history.page_watermark import behind
     from hotset.sources.history.pages import LineTurns, follow, followed
     from hotset.sources.history.source import HistorySource
 
 _HOME_OF = {
+    "HistoryFinder": "history_finder",
     "HistorySource": "source",
     "LineTurns": "pages",
     "PageHit": "page_search",
@@ -28,6 +30,7 @@ _HOME_OF = {
 }
 
 __all__ = [
+    "HistoryFinder",
     "HistorySource",
     "LineTurns",
     "PageHit",

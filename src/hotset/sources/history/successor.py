@@ -18,7 +18,7 @@ from hotset.nouns.deposit import Deposit, NoteWritten
 from hotset.nouns.knobs import SuccessorKnobs
 from hotset.nouns.note import Space
 from hotset.nouns.page import ROOT, Chain, Kind, Page, PageId, Role, SessionId, digest
-from hotset.nouns.turn import Event, Outcome, Reference, Turn
+from hotset.nouns.turn import CLEARED, COMPACTED, Event, Outcome, Reference, Turn
 from hotset.nouns.window import WHOLE, Line, Piece, Spot, Stub
 from hotset.sealing import seal
 from hotset.sources.port import Scene
@@ -30,9 +30,6 @@ from hotset.window.leave import stub_of
 from hotset.window.moment import Moment
 from hotset.window.successor import ContextCut, earlier_text, find_cut
 from hotset.window.work.worklog import WorkSummary, read_work, work_lines
-
-COMPACTED, CLEARED = "Compacted", "Cleared"
-"""Event names."""
 
 EARLIER = Space("earlier")
 """The id of the reference to what was before, and what the client did, by the last message of the

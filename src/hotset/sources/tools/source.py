@@ -43,6 +43,7 @@ from hotset.sources.tools.session_tools import latest_tools, never_called
 from hotset.sources.tools.sweep import CYCLE
 from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
+from hotset.text.client_notes import asked_in
 from hotset.text.clip import clip_prose, safe_line
 from hotset.typed import decode
 from hotset.window.birth import shorten_alone
@@ -55,7 +56,6 @@ from hotset.window.ghosts import (
     ghost_text,
     not_in_client,
 )
-from hotset.window.prefetch import asked_in
 from hotset.window.repeats import content_id
 from hotset.window.retrieval_tools import SPECS
 from hotset.window.slice.fit import clip_to_tokens, fits

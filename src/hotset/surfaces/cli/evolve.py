@@ -21,10 +21,10 @@ from hotset.runtime.learned_state import learn_event, read_state
 from hotset.runtime.learning import pinned_knobs
 from hotset.runtime.reader import open_existing, open_or_empty, open_to_look
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.replay import print_notes, sessions_in
 from hotset.surfaces.cli.terminal import (
     count,
-    counting,
     emit,
     emit_json,
     moment,

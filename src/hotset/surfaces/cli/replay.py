@@ -31,9 +31,9 @@ from hotset.replay.report import (
     report_on,
 )
 from hotset.surfaces.cli.options import as_json, examples
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.terminal import (
     count,
-    counting,
     emit,
     emit_json,
     plain,

@@ -18,7 +18,7 @@ from hotset.runtime.learned_state import learn_event, note_teaching, read_state,
 from hotset.runtime.learning import learned_knobs, pinned_knobs
 from hotset.runtime.observe import QUIET_SECONDS, observe_ended
 from hotset.runtime.reader import Store
-from hotset.surfaces.cli.terminal import counting
+from hotset.surfaces.cli.progress import counting
 
 _MOST_SESSIONS = 150  # the latest, that are replayed
 
@@ -69,7 +69,7 @@ def _keep(store: Store, lesson: TaughtChange) -> None:
 def _progress(
     until: float, stopped: Callable[[], bool], config: Config, *, quiet: bool
 ) -> Iterator[Trials]:
-    with counting("replaying", None, quiet=quiet) as counter:
+    with counting("replaying", quiet=quiet, until=until) as counter:
 
         def clock() -> float:
             return until if stopped() else time.monotonic()
