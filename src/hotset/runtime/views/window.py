@@ -12,7 +12,7 @@ from hotset.config import Config
 from hotset.nouns.bill import Bill
 from hotset.nouns.order import NO_ORDERS, WindowOrders
 from hotset.nouns.page import Chain, Kind, Page, SessionId
-from hotset.nouns.turn import Session, Turn, TurnRef
+from hotset.nouns.turn import Event, Session, Turn, TurnRef
 from hotset.nouns.window import WHOLE, Form, PageTable, Shown, Spot
 from hotset.runtime.audit import RETRIEVED, sentence, type_of
 from hotset.runtime.decision import DecidedCandidate, lineage, logged_candidates, reference_in
@@ -119,6 +119,33 @@ class TurnPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnMark:
+    """Something that happened in a turn."""
+
+    turn: int
+    name: str
+    """`evicted`, `retrieved`, `bypassed`, `broke` (the prefix was not extended), `ordered`."""
+    tokens: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimeline:
+    """All turns of a session in short, as columns."""
+
+    session: str
+    last: int
+    """The latest turn's number."""
+    turns: tuple[int, ...]
+    sent: tuple[int, ...]
+    whole: tuple[int, ...]
+    spent: tuple[float, ...]
+    """Dollars of each turn."""
+    everything: tuple[float, ...]
+    marks: tuple[TurnMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PageHistory:
     """A page, the form that it has, and what happened to it."""
 
@@ -158,7 +185,8 @@ def read_window(
     sent = bill.sent.prompt if bill else sum(each.tokens for each in segments)
     window = min(config.budget or price.window, price.window)
     left = _turns_left(bills, config.knobs_for(turn.agent).high * window)
-    costs = [_costs(each, price_of(each.model, config.prices, each.upstream)) for each in bills]
+    prices = _Prices(config)
+    costs = [_costs(each, prices) for each in bills]
     following = _next_to_leave(segments, turn.number)
     return WindowView(
         session=session.id,
@@ -196,6 +224,38 @@ def read_timeline(
         for turn in store.turns(session)
         if first <= turn.number <= last
     )
+
+
+def read_session_timeline(
+    store: Store, config: Config, session: SessionId, first: int = 1
+) -> SessionTimeline:
+    """Every turn from `first` on; one without a bill has zeros."""
+    turns = [each.number for each in store.turns(session)]
+    shown = [number for number in turns if number >= first]
+    bills = {each.turn: each for each in store.bills(session) if each.turn >= first}
+    prices = _Prices(config)
+    costs = [_costs(bills[each], prices) if each in bills else (0.0, 0.0) for each in shown]
+    events = (_mark_of(each) for each in store.events(session) if each.turn >= first)
+    broke = (TurnMark(each.turn, "broke", 0, each.broke) for each in bills.values() if each.broke)
+    return SessionTimeline(
+        session=session,
+        last=turns[-1] if turns else 0,
+        turns=tuple(shown),
+        sent=tuple(bills[each].sent.prompt if each in bills else 0 for each in shown),
+        whole=tuple(bills[each].whole.prompt if each in bills else 0 for each in shown),
+        spent=tuple(spent for spent, _ in costs),
+        everything=tuple(whole for _, whole in costs),
+        marks=(*filter(None, events), *broke),
+    )
+
+
+def _mark_of(event: Event) -> TurnMark | None:
+    name = _MARKS.get(event.name)
+    if name is None:
+        return None
+    detail = event.detail
+    cause = str(detail.get("cause") or detail.get("reason") or detail.get("act") or "")
+    return TurnMark(event.turn, name, int(detail.get("tokens", 0) or 0), cause)
 
 
 def read_page(
@@ -353,7 +413,20 @@ def _boundary(bill: Bill | None, price: Price) -> CacheBoundary:
     )
 
 
-def _costs(bill: Bill, price: Price) -> tuple[float, float]:
+class _Prices(dict[tuple[str, str], Price]):
+    """The price of each model at each upstream, looked up once."""
+
+    def __init__(self, config: Config) -> None:
+        self._known = config.prices
+
+    def __missing__(self, key: tuple[str, str]) -> Price:
+        found = self[key] = price_of(key[0], self._known, key[1])
+        return found
+
+
+def _costs(bill: Bill, prices: _Prices) -> tuple[float, float]:
+    """What the turn cost, and what it would have cost to send everything."""
+    price = prices[bill.model, bill.upstream]
     return dollars(price, bill.usage, bill.calls), dollars(
         price, replace(bill.whole, output=bill.usage.output)
     )
@@ -362,7 +435,7 @@ def _costs(bill: Bill, price: Price) -> tuple[float, float]:
 def _point(turn: Turn, bill: Bill | None, config: Config, marks: Mapping[str, int]) -> TurnPoint:
     spent = whole = 0.0
     if bill is not None:
-        spent, whole = _costs(bill, price_of(bill.model, config.prices, bill.upstream))
+        spent, whole = _costs(bill, _Prices(config))
     return TurnPoint(
         number=turn.number,
         started=turn.started,
