@@ -11,7 +11,7 @@ from statistics import fmean
 from hotset.config import Config
 from hotset.nouns.bill import Bill
 from hotset.nouns.order import NO_ORDERS, WindowOrders
-from hotset.nouns.page import Chain, Kind, Page, SessionId
+from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Session, Turn, TurnRef
 from hotset.nouns.window import WHOLE, Form, PageTable, Shown, Spot
 from hotset.runtime.audit import RETRIEVED, sentence, type_of
@@ -146,6 +146,17 @@ class SessionTimeline:
 
 
 @dataclass(frozen=True, slots=True)
+class PageLine:
+    """A page in one line."""
+
+    id: str
+    kind: str
+    tool: str
+    turn: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class PageHistory:
     """A page, the form that it has, and what happened to it."""
 
@@ -256,6 +267,15 @@ def _mark_of(event: Event) -> TurnMark | None:
     detail = event.detail
     cause = str(detail.get("cause") or detail.get("reason") or detail.get("act") or "")
     return TurnMark(event.turn, name, int(detail.get("tokens", 0) or 0), cause)
+
+
+def read_page_lines(store: Store, ids: Sequence[str]) -> tuple[PageLine, ...]:
+    """These pages. Raises `NotFound`."""
+    pages = [store.page(PageId(each)) for each in ids]
+    return tuple(
+        PageLine(each.id, each.kind, each.tool, each.turn, _tokens_of(store, each))
+        for each in pages
+    )
 
 
 def read_page(

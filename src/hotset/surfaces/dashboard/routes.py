@@ -29,10 +29,12 @@ from hotset.runtime.reader import find_page
 from hotset.runtime.views.project import ViewedProject
 from hotset.runtime.views.window import (
     PageHistory,
+    PageLine,
     SessionTimeline,
     TurnPoint,
     WindowView,
     read_page,
+    read_page_lines,
     read_session_timeline,
     read_timeline,
     read_window,
@@ -68,6 +70,11 @@ class TimelineQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     session: Name
     first: Annotated[int, Meta(ge=1, le=2**31)] = 1
     """From this turn on: what came since the last look."""
+
+
+class PagesQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    ids: Annotated[str, Meta(max_length=2000)]
+    """Separated by commas."""
 
 
 class PriceQuestion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -141,6 +148,10 @@ def _page(project: ViewedProject, asked: PageQuestion) -> PageHistory:
     return read_page(project.store, project.config, page, read_orders(project.store))
 
 
+def _page_lines(project: ViewedProject, asked: PagesQuestion) -> tuple[PageLine, ...]:
+    return read_page_lines(project.store, asked.ids.split(","))
+
+
 def _orders(project: ViewedProject, _: NoQuestion) -> tuple[KeptOrder, ...]:
     return list_orders(project.store)
 
@@ -194,6 +205,9 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         _price,
     ),
     ApiRoute("pages/{page}", "One page, with what became of it.", PageQuestion, PageHistory, _page),
+    ApiRoute(
+        "pages", "Some pages, a line for each.", PagesQuestion, tuple[PageLine, ...], _page_lines
+    ),
     ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
     ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
 )

@@ -167,6 +167,7 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
   const last = useRef(null);
   const width = useWidth(box);
   const [over, setOver] = useState(null); // {index, x, y}
+  const [focused, setFocused] = useState(false);
   const layout = useMemo(() => (width ? place(view, width, scale) : null), [view, width, scale]);
   const changes = useMemo(() => compare(before, view), [before, view]);
   const marked = over?.index ?? selected;
@@ -234,8 +235,9 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
     setOver(null);
     does();
   };
-  const piece = marked !== null && marked !== undefined ? view.segments[marked] : null;
-  const item = piece && layout ? itemOf(layout, marked) : null;
+  const pointed = over?.index ?? (focused ? selected : null);
+  const piece = pointed === null ? null : view.segments[pointed];
+  const item = piece && layout ? itemOf(layout, pointed) : null;
   const edge = layout?.boundary ?? null;
   const { boundary } = view;
   return html`<section class="card strips" aria-label="the window and what the client sent">
@@ -248,7 +250,7 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
       ${width - edge > 190 ? html`<span class="after" style=${{ left: `${edge + 8}px` }}>sent anew: ${price(boundary.write_price)} a million</span>` : null}</div>`}
     <div class="canvas" ref=${box} role="slider" tabindex="0" aria-label="pieces of the window" aria-describedby="strip-keys" aria-orientation="horizontal"
       aria-valuemin="1" aria-valuemax=${view.segments.length} aria-valuenow=${(selected ?? 0) + 1}
-      aria-valuetext=${selected !== null && view.segments[selected] ? describe(view.segments[selected], tokens) : `${plural(view.segments.length, "piece")}, none chosen`} onKeyDown=${keys}>
+      aria-valuetext=${selected !== null && view.segments[selected] ? describe(view.segments[selected], tokens) : `${plural(view.segments.length, "piece")}, none chosen`} onKeyDown=${keys} onFocus=${() => setFocused(true)} onBlur=${() => setFocused(false)}>
       <canvas ref=${canvas} aria-hidden="true" onPointerMove=${(event) => { const index = find(event); setOver(index === null ? null : { index, x: event.offsetX, y: event.offsetY }); }}
         onPointerLeave=${() => setOver(null)} onClick=${(event) => { const index = find(event); if (index !== null) { onSelect(index); open(index); } }}></canvas>
       ${piece && item && html`<div class="tip" aria-hidden="true" style=${{ left: `${Math.max(0, Math.min(width - 260, (over?.x ?? item.x + item.w / 2) - 130))}px` }}>
@@ -267,16 +269,17 @@ function Sums({ view }) {
   const sums = new Map();
   for (const each of view.segments) {
     const [name, says, colour] = kindOf(each.kind);
-    const known = sums.get(name) ?? { says, colour, tokens: 0 };
+    const known = sums.get(colour) ?? { names: new Set(), says, tokens: 0 };
+    known.names.add(name);
     known.tokens += each.tokens;
-    sums.set(name, known);
+    sums.set(colour, known);
   }
   const rows = [...sums].sort((one, other) => other[1].tokens - one[1].tokens);
-  return html`<p class="legend small" aria-label="what is in the window">${rows.map(([name, each]) => html`<span class="key" key=${name} title=${each.says}><i class=${`swatch c${each.colour}`}></i>${name} <span class="dim">${tokens(each.tokens)}</span></span>`)}</p>`;
+  return html`<p class="legend small" aria-label="what is in the window">${rows.map(([colour, each]) => html`<span class="key" key=${colour} title=${each.says}><i class=${`swatch c${colour}`}></i>${[...each.names].join(", ")} <span class="dim">${tokens(each.tokens)}</span></span>`)}</p>`;
 }
 
 function Legend() {
-  const kinds = [...new Map(Object.values(KINDS).map((each) => [each[0], each])).values()];
+  const kinds = Object.values(KINDS);
   return html`<details class="card"><summary>What the colours and patterns mean</summary>
     <div class="meanings"><div><h3>Colours: what it is</h3><dl>${kinds.map(([name, says, colour]) => html`<div key=${name}><dt><i class=${`swatch c${colour}`}></i>${name}</dt><dd>${says}</dd></div>`)}</dl></div>
     <div><h3>Patterns: how much of it the model sees</h3><dl>${Object.entries(FORMS).map(([form, [name, says]]) => html`<div key=${form}><dt><i class=${`swatch f-${form}`}></i>${name}</dt><dd>${says}</dd></div>`)}</dl>
@@ -335,9 +338,9 @@ export default function Now({ query, setQuery, changed }) {
     <${Failure} error=${error} />
     <${Headline} view=${view} onOpen=${open} />
     <${Hint} />
-    <${Scrubber} line=${line ?? single} turn=${atTurn} isLatest=${!turn || turn >= latest} playing=${playing} onGo=${goTurn} onPlay=${setPlaying} />
     <${Strips} view=${view} before=${before} scale=${query.scale ?? ""} selected=${selected} onSelect=${setSelected} onOpen=${open} setScale=${(scale) => setQuery({ scale }, true)}
       onTurn=${(by) => goTurn(Math.max(1, Math.min(latest, atTurn + by)))} />
+    <${Scrubber} line=${line ?? single} turn=${atTurn} isLatest=${!turn || turn >= latest} playing=${playing} onGo=${goTurn} onPlay=${setPlaying} />
     <${Legend} />
     <${List} view=${view} offset=${Number(query.from) || 0} onOffset=${(from) => setQuery({ from: from || "" }, true)} onOpen=${open} />
     <section class="card" aria-label="your orders"><h2>Your orders</h2>

@@ -49,13 +49,13 @@ export function SwitchOff({ session, changed, onDone }) {
 /** The lines of a text, each marked whether the model sees it. Numbers in front of lines do not count. */
 function compare(text, shown) {
   const seen = new Set(shown.split("\n").map((line) => line.trim()).filter(Boolean));
-  const bare = (line) => line.replace(/^\s*\d+\s*[\t:|→]\s?/, "").trim();
+  const bare = (line) => line.replace(/^\s*\d+\s*[\t:|→ ]\s?/, "").trim();
   const runs = [];
   let last = null;
   let count = 0;
   const lines = text.split("\n");
   for (const line of lines.slice(0, MOST_LINES)) {
-    const isSeen = line.trim() === "" ? last?.isSeen ?? true : seen.has(line.trim()) || seen.has(bare(line));
+    const isSeen = bare(line) === "" ? last?.isSeen ?? true : seen.has(line.trim()) || seen.has(bare(line));
     if (!last || last.isSeen !== isSeen) { last = { isSeen, lines: [] }; runs.push(last); }
     last.lines.push(line);
     if (!isSeen) count += 1;
@@ -127,9 +127,12 @@ function PageDetails({ id, segment, latest, changed, onDone }) {
 function Several({ segment, onOpen }) {
   const [offset, setOffset] = useState(0);
   const shown = segment.pages.slice(offset, offset + MANY);
+  const lines = useApi("pages", { ids: shown.join(",") });
+  const known = new Map((lines.data ?? []).map((each) => [each.id, each]));
+  const say = (id) => { const each = known.get(id); return each ? `${nameOf({ ...each, pages: [id] })}, ${tokens(each.tokens)} tokens, turn ${each.turn}` : id; };
   return html`<section aria-label="what left together"><h3>What left together</h3>
     <p class="small">${number(segment.pages.length)} pieces, ${tokens(segment.whole)} tokens, left the window from turn ${segment.turn} on: ${causeOf(segment.cause)}. The model can get them back${segment.reference && html` with <code>${segment.reference}</code>`}.</p>
-    <ol class="pages" start=${offset + 1}>${shown.map((id) => html`<li key=${id}><button type="button" class="link" onClick=${() => onOpen(id)}>${id}</button></li>`)}</ol>
+    <ol class="pages" start=${offset + 1}>${shown.map((id) => html`<li key=${id}><button type="button" class="link" onClick=${() => onOpen(id)}>${say(id)}</button></li>`)}</ol>
     ${segment.pages.length > MANY && html`<p class="row"><button type="button" disabled=${!offset} onClick=${() => setOffset(offset - MANY)}>Previous</button>
       <span>${number(offset + 1)}–${number(Math.min(segment.pages.length, offset + MANY))} of ${number(segment.pages.length)}</span>
       <button type="button" disabled=${offset + MANY >= segment.pages.length} onClick=${() => setOffset(offset + MANY)}>Next</button></p>`}

@@ -45,8 +45,10 @@ function paint(canvas, line, turn) {
   });
   for (const [x, [sent, whole]] of columns) {
     const left = Math.max(0, Math.min(wide - bar, x - bar / 2));
-    pen.fillStyle = colour("--line");
+    pen.globalAlpha = 0.45;
+    pen.fillStyle = colour("--dim");
     pen.fillRect(left, floor - (whole / most) * (floor - 4), bar, (whole / most) * (floor - 4));
+    pen.globalAlpha = 1;
     pen.fillStyle = colour("--accent");
     pen.fillRect(left, floor - (sent / most) * (floor - 4), bar, Math.max(1, (sent / most) * (floor - 4)));
   }
