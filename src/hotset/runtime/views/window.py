@@ -286,7 +286,7 @@ def read_page(
     gist = gist_of(store, page, content)
     is_text = page.media.startswith("text/") or page.media == "application/json"
     turns = list(store.turns(page.session))
-    row, reference = _latest_row(store, page, turns)
+    row, own, reference = _latest_rows(store, page, turns)
     ids = {page.id, reference} - {""}
     asked = [
         sentence(event)
@@ -306,7 +306,7 @@ def read_page(
         cause=row.cause if row is not None else "",
         reference=reference,
         asked_back=tuple(asked),
-        cost=_page_cost(store, config, page, tokens),
+        cost=_page_cost(store, config, page, _sizes(row, own, gist.tokens)),
         order=_order_of(orders, Spot(page.chain, page.position)),
     )
 
@@ -509,32 +509,44 @@ def _say_when(left: int | None, following: WindowSegment | None) -> str:
     return f"in about {turns} at the latest; sooner when that is cheaper"
 
 
-def _latest_row(store: Store, page: Page, turns: Sequence[Turn]) -> tuple[Shown | None, str]:
-    """The page's row in the latest turn that had it, and the reference that stands for it."""
+def _latest_rows(
+    store: Store, page: Page, turns: Sequence[Turn]
+) -> tuple[Shown | None, Shown | None, str]:
+    """The row that says how the page was shown in the latest turn that had it, the row of the page
+    itself, and the reference that stands for it."""
     nodes = list(store.nodes(page.session))
     for turn in reversed(turns):
         line = lineage(nodes, turn)
         if page.chain not in line:
             continue
         table = store.table(line, TurnRef(turn.session, turn.number))
+        own = table.shown.get(Spot(page.chain, page.position))
         row = table.shown.get(Spot(page.chain, WHOLE))
         if row is None or row.is_back:
-            row = table.shown.get(Spot(page.chain, page.position))
-            return row, reference_in(row.text) if row is not None else ""
+            return own, own, reference_in(own.text) if own is not None else ""
         index = line.index(page.chain)
         above = (table.shown.get(Spot(chain, WHOLE)) for chain in reversed(line[: index + 1]))
         text = next((each.text for each in above if each is not None and each.text), b"")
-        return replace(row, text=text), reference_in(text)
-    return None, ""
+        return replace(row, text=text), own, reference_in(text)
+    return None, None, ""
 
 
-def _page_cost(store: Store, config: Config, page: Page, tokens: int) -> float:
-    cost = 0.0
+def _sizes(row: Shown | None, own: Shown | None, tokens: int) -> tuple[int, int, float]:
+    """A page's tokens until it left, from then on, and the moment at which it did."""
+    first = tokens if own is None else own.whole if own.form is Form.STUB else own.tokens
+    if row is None or row.form not in (Form.GONE, Form.STUB):
+        return first, first, 0.0
+    return first, row.tokens if row.form is Form.STUB else 0, row.time
+
+
+def _page_cost(store: Store, config: Config, page: Page, sizes: tuple[int, int, float]) -> float:
+    before, after, left = sizes
+    cost, prices = 0.0, _Prices(config)
     for bill in store.bills(page.session):
         if bill.turn >= page.turn:
-            price = price_of(bill.model, config.prices, bill.upstream)
+            price = prices[bill.model, bill.upstream]
             factor = price.write if bill.turn == page.turn else price.read
-            cost += tokens * price.input * factor / 1e6
+            cost += (before if bill.time < left else after) * price.input * factor / 1e6
     return cost
 
 

@@ -61,6 +61,7 @@ export function tokens(value) {
 export function dollars(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
+  if (size > 0 && size < 0.0001) return "under $0.0001";
   const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4;
   return `${value < 0 ? "-" : ""}$${size.toFixed(digits)}`;
 }

@@ -107,14 +107,15 @@ function PageDetails({ id, segment, latest, changed, onDone }) {
   const state = useApi(`pages/${encodeURIComponent(id)}`, {}, changed);
   return html`<${Loaded} state=${state}>${(page) => {
     const form = segment && !latest ? formOf(segment) : formOf({ kind: page.page.kind, form: page.form });
+    const cause = segment && !latest ? segment.cause : page.cause;
     return html`<div>
-      <p>${FORMS[form][1]}${page.cause && page.cause !== "birth" ? ` Why: ${causeOf(page.cause)}.` : ""}</p>
+      <p>${FORMS[form][1]}${cause && cause !== "birth" ? ` Why: ${causeOf(cause)}.` : ""}</p>
       <dl class="facts">
         <div><dt>Came with</dt><dd>turn ${number(page.page.turn)}</dd></div>
         <div><dt>Size</dt><dd>${tokens(page.tokens)} tokens</dd></div>
         <div><dt>Cost so far</dt><dd>${dollars(page.cost)} <span class="dim">estimated</span></dd></div>
         <div><dt>Its id</dt><dd><code>${page.page.id}</code></dd></div>
-        ${page.reference && html`<div><dt>Brought back by</dt><dd><code>${page.reference}</code></dd></div>`}
+        ${page.reference && form === "gone" && html`<div><dt>Brought back by</dt><dd><code>${page.reference}</code></dd></div>`}
       </dl>
       <${Steering} page=${page} form=${form} latest=${latest} changed=${changed} onDone=${onDone} />
       <h3>Who asked for it again</h3>
