@@ -294,7 +294,6 @@ def read_page(
         if type_of(event) == "retrieval"
         and not ids.isdisjoint((str(event.detail.get("id")), *str(event.detail.get("ids")).split()))
     ]
-    tokens = gist.tokens if row is None else row.tokens
     text = content[:_MOST_TEXT].decode("utf-8", "replace") if is_text else ""
     return PageHistory(
         page=page,
