@@ -172,7 +172,9 @@ def order_off(
     if why := _why_not_off(view):
         raise BadInput(why)
     price = _price_of_off(view)
-    key = _key_of_session(store, session, _latest_turn(store, session.id))
+    turn = store.turn_of(session.id)
+    assert turn is not None, "a view without a turn"
+    key = _key_of_session(store, session, turn)
     order = KeptOrder(OrderAct.OFF, session.id, at_once, now)
     _keep(store, f"{_SESSION}:{key}", order, session=session.id, turn=view.turn, price=price)
     return price
@@ -250,12 +252,8 @@ def _latest_view(store: Store, config: Config, session: SessionId) -> WindowView
     return view
 
 
-def _latest_turn(store: Store, session: SessionId) -> Turn:
-    return list(store.turns(session))[-1]
-
-
 def _key_of_session(store: Store, session: Session, turn: Turn) -> str:
-    nodes = store.nodes(session.id)
+    nodes = store.outline(session.id).messages
     return keys_of_turn(store, session.id, set(lineage(nodes, turn))).latest
 
 

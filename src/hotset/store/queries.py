@@ -25,7 +25,15 @@ from hotset.nouns.memory import (
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
-from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
+from hotset.store.port import (
+    CANDIDATES,
+    FEW,
+    LATEST,
+    MemoryRows,
+    OutlinedMessage,
+    OutlinedPage,
+    SessionOutline,
+)
 from hotset.store.tables import (
     MEMORY,
     MEMORY_LINK,
@@ -38,6 +46,7 @@ from hotset.store.tables import (
     RowTable,
     pack_hex,
     read_content,
+    unpack_hex,
 )
 
 _STEPPED = ("shown", "hidden", "sent", "note")
@@ -290,6 +299,25 @@ _MEMORY_RUNS = (
     "GROUP BY run ORDER BY max(seq) "
     "DESC"
 )
+
+
+def read_outline(connection: apsw.Connection, session: SessionId) -> SessionOutline:
+    messages: list[Any] = connection.execute(
+        "SELECT chain, parent, turn, aside FROM node WHERE session = ? ORDER BY seq", (session,)
+    ).fetchall()
+    pages: list[Any] = connection.execute(
+        "SELECT page.id, page.chain, page.position, page.kind, page.turn, page.tool, page.size, "
+        "gist.tokens FROM page LEFT JOIN gist ON gist.seq = page.seq WHERE page.session = ? "
+        "ORDER BY page.seq",
+        (session,),
+    ).fetchall()
+    return SessionOutline(
+        [
+            OutlinedMessage(Chain(unpack_hex(chain)), Chain(unpack_hex(parent)), turn, bool(aside))
+            for chain, parent, turn, aside in messages
+        ],
+        [OutlinedPage(id, Chain(unpack_hex(chain)), *rest) for id, chain, *rest in pages],
+    )
 
 
 def memory_versions(connection: apsw.Connection, id: MemoryId) -> Sequence[MemoryRecord]:

@@ -40,7 +40,15 @@ from hotset.store.connection import (
 from hotset.store.lineage import find_origin
 from hotset.store.migrations import migrate, refuse_unreadable
 from hotset.store.page_table import ANY_STEP, PageTables, planned_at
-from hotset.store.port import MATCHES, Census, Damage, Row, SessionOrigin, Where
+from hotset.store.port import (
+    MATCHES,
+    Census,
+    Damage,
+    Row,
+    SessionOrigin,
+    SessionOutline,
+    Where,
+)
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
     DATABASE,
@@ -274,8 +282,16 @@ class SqliteStore:
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return self._of_session(TURN, session)
 
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        with self._reading() as connection:
+            lookup = queries.SqlLookup(connection)
+            return lookup.turn(session, number) if number else lookup.last_turn(session)
+
     def nodes(self, session: SessionId) -> Iterator[Node]:
         return self._of_session(NODE, session)
+
+    def outline(self, session: SessionId) -> SessionOutline:
+        return self._read(queries.read_outline, session)
 
     def tools(self) -> Iterator[ToolSeen]:
         return self._stream(TOOL)

@@ -18,7 +18,7 @@ from hotset.runtime.audit import RETRIEVED, sentence, type_of
 from hotset.runtime.decision import DecidedCandidate, lineage, logged_candidates, reference_in
 from hotset.runtime.reader import gist_of
 from hotset.runtime.session_notes import ratio_at
-from hotset.store.port import Store, Where
+from hotset.store.port import OutlinedPage, Store
 from hotset.window.price import Price, dollars, price_of
 
 _CHARS_PER_TOKEN = 4
@@ -185,9 +185,9 @@ def read_window(
     orders: WindowOrders = NO_ORDERS,
 ) -> WindowView | None:
     """The window of a turn, the latest without a number; None if there is no such turn."""
-    turns = list(store.turns(session.id))
-    turn = next((each for each in reversed(turns) if number in (0, each.number)), None)
-    if turn is None:
+    latest = store.turn_of(session.id)
+    turn = store.turn_of(session.id, number) if number else latest
+    if turn is None or latest is None:
         return None
     bills = [each for each in store.bills(session.id) if each.turn <= turn.number]
     bill = next((each for each in reversed(bills) if each.turn == turn.number), None)
@@ -202,7 +202,7 @@ def read_window(
     return WindowView(
         session=session.id,
         turn=turn.number,
-        turns=turns[-1].number,
+        turns=latest.number,
         model=turn.model,
         started=turn.started,
         window=window,
@@ -241,8 +241,9 @@ def read_session_timeline(
     store: Store, config: Config, session: SessionId, first: int = 1
 ) -> SessionTimeline:
     """Every turn from `first` on; one without a bill has zeros."""
-    turns = [each.number for each in store.turns(session)]
-    shown = [number for number in turns if number >= first]
+    latest = store.turn_of(session)
+    last = latest.number if latest is not None else 0
+    shown = range(first, last + 1)
     bills = {each.turn: each for each in store.bills(session) if each.turn >= first}
     prices = _Prices(config)
     costs = [_costs(bills[each], prices) if each in bills else (0.0, 0.0) for each in shown]
@@ -250,7 +251,7 @@ def read_session_timeline(
     broke = (TurnMark(each.turn, "broke", 0, each.broke) for each in bills.values() if each.broke)
     return SessionTimeline(
         session=session,
-        last=turns[-1] if turns else 0,
+        last=last,
         turns=tuple(shown),
         sent=tuple(bills[each].sent.prompt if each in bills else 0 for each in shown),
         whole=tuple(bills[each].whole.prompt if each in bills else 0 for each in shown),
@@ -314,16 +315,17 @@ def _read_segments(
     store: Store, turn: Turn, bill: Bill | None, orders: WindowOrders
 ) -> tuple[tuple[WindowSegment, ...], PageTable]:
     """The segments in the order of the window, and the page table behind them."""
-    line = lineage(store.nodes(turn.session), turn)
+    outline = store.outline(turn.session)
+    line = lineage(outline.messages, turn)
     table = store.table(line, turn.ref)
     ratio = ratio_at(turn.model, store, turn.ref)
-    pages: dict[Chain, list[Page]] = {}
+    pages: dict[Chain, list[OutlinedPage]] = {}
     here = frozenset(line)
-    for page in store.pages(Where(session=turn.session)):
+    for page in outline.pages:
         if page.chain in here:
             pages.setdefault(page.chain, []).append(page)
     taken = [each for each in logged_candidates(store, [turn.id]).get(turn.id, ()) if each.is_taken]
-    messages = list(_message_segments(store, turn, line, pages, table=table, orders=orders))
+    messages = list(_message_segments(turn, line, pages, table=table, orders=orders))
     offers = [_offer_segment(each) for each in taken]
     scaled = [
         replace(each, tokens=round(each.tokens * ratio), whole=round(each.whole * ratio))
@@ -341,15 +343,14 @@ def _read_segments(
 
 
 def _message_segments(
-    store: Store,
     turn: Turn,
     line: Sequence[Chain],
-    pages: Mapping[Chain, Sequence[Page]],
+    pages: Mapping[Chain, Sequence[OutlinedPage]],
     *,
     table: PageTable,
     orders: WindowOrders,
 ) -> Iterator[WindowSegment]:
-    gone: list[tuple[Shown, Sequence[Page]]] = []
+    gone: list[tuple[Shown, Sequence[OutlinedPage]]] = []
     for chain in line:
         row = table.shown.get(Spot(chain, WHOLE))
         left = row is not None and not row.is_back
@@ -361,7 +362,7 @@ def _message_segments(
             continue
         for page in pages.get(chain, ()):
             shown = table.shown.get(Spot(chain, page.position))
-            yield _page_segment(store, page, shown, orders)
+            yield _page_segment(page, shown, orders)
         hidden = table.hidden.get(chain)
         if hidden is not None and chain != turn.head:
             size = sum(map(len, (*hidden.before, *hidden.after)))
@@ -371,11 +372,10 @@ def _message_segments(
         yield _gone_segment(gone, orders)
 
 
-def _page_segment(
-    store: Store, page: Page, row: Shown | None, orders: WindowOrders
-) -> WindowSegment:
+def _page_segment(page: OutlinedPage, row: Shown | None, orders: WindowOrders) -> WindowSegment:
     plain = row is None or row.form is Form.FULL
-    tokens = row.whole if row is not None else _tokens_of(store, page)
+    known = page.size // _CHARS_PER_TOKEN if page.tokens is None else page.tokens
+    tokens = row.whole if row is not None else known
     return WindowSegment(
         page.kind,
         Form.FULL if row is None else row.form,
@@ -391,12 +391,12 @@ def _page_segment(
 
 
 def _gone_segment(
-    rows: Sequence[tuple[Shown, Sequence[Page]]], orders: WindowOrders
+    rows: Sequence[tuple[Shown, Sequence[OutlinedPage]]], orders: WindowOrders
 ) -> WindowSegment:
     """The stub of messages that left together."""
     first = rows[0][0]
     every = [page for _, pages in rows for page in pages]
-    kinds = {page.kind.family for page in every}
+    kinds = {Kind(kind).family for kind in {page.kind for page in every}}
     orders_here = (_order_of(orders, Spot(page.chain, page.position)) for page in every)
     return WindowSegment(
         Kind.TOOL_RESULT if Kind.TOOL_RESULT in kinds else Kind.RESPONSE,
@@ -513,9 +513,9 @@ def _latest_rows(
 ) -> tuple[Shown | None, Shown | None, str]:
     """The row that says how the page was shown in the latest turn that had it, the row of the page
     itself, and the reference that stands for it."""
-    nodes = list(store.nodes(page.session))
+    outline = store.outline(page.session)
     for turn in reversed(turns):
-        line = lineage(nodes, turn)
+        line = lineage(outline.messages, turn)
         if page.chain not in line:
             continue
         table = store.table(line, TurnRef(turn.session, turn.number))
