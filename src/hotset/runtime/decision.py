@@ -27,7 +27,7 @@ from hotset.runtime.offer_round import AskedSource
 from hotset.runtime.session_arm import SessionArm, arm_of_session, keys_of_turn
 from hotset.runtime.session_notes import found_by, has_brought, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
-from hotset.store.port import Store, Where
+from hotset.store.port import OutlinedMessage, Store, Where
 from hotset.typed import decode
 from hotset.window.ghosts import not_in_client
 from hotset.window.handoff import HANDOFF_NOTE
@@ -112,9 +112,9 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
     )
 
 
-def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
+def lineage(nodes: Iterable[Node | OutlinedMessage], turn: Turn) -> list[Chain]:
     """The messages of a turn's request in order, each aside after the message it follows."""
-    known: dict[Chain, Node] = {}
+    known: dict[Chain, Node | OutlinedMessage] = {}
     asides: dict[Chain, list[Chain]] = {}
     for node in nodes:
         known[node.chain] = node

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.form import Cause, Form
@@ -107,6 +107,38 @@ class Census:
     """Bytes of content, before compression."""
     stored_bytes: int
     """Bytes of content on disk."""
+
+
+class OutlinedMessage(NamedTuple):
+    """A message's place in its session."""
+
+    chain: Chain
+    parent: Chain
+    turn: int
+    aside: bool
+
+
+class OutlinedPage(NamedTuple):
+    """A page's place in its session, and its size."""
+
+    id: PageId
+    chain: Chain
+    position: int
+    kind: str
+    turn: int
+    tool: str
+    size: int
+    tokens: int | None
+    """None until it has a gist."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOutline:
+    """Where everything of a session is, for a picture of it. Its rows are not checked by their
+    seals, so that 5,000 turns take a few hundredths of a second."""
+
+    messages: Sequence[OutlinedMessage]
+    pages: Sequence[OutlinedPage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +416,13 @@ class Store(Protocol):
 
     def turns(self, session: SessionId) -> Iterator[Turn]: ...
 
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        """A turn of a session, the latest without a number; None if there is none."""
+        ...
+
     def nodes(self, session: SessionId) -> Iterator[Node]: ...
+
+    def outline(self, session: SessionId) -> SessionOutline: ...
 
     def tools(self) -> Iterator[ToolSeen]: ...
 

@@ -36,7 +36,16 @@ from hotset.store.connection import (
     translate_errors,
 )
 from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.port import MATCHES, Census, Damage, Moved, Row, SessionOrigin, Where
+from hotset.store.port import (
+    MATCHES,
+    Census,
+    Damage,
+    Moved,
+    Row,
+    SessionOrigin,
+    SessionOutline,
+    Where,
+)
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
     DATABASE,
@@ -279,8 +288,17 @@ class SqliteStore:
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return self._of_session(TURN, session)
 
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        last = "session = ? ORDER BY number DESC LIMIT 1"
+        where, given = ("session = ? AND number = ?", [number]) if number else (last, [])
+        with self._reading() as connection:
+            return read_one(connection, TURN, where, session, *given)
+
     def nodes(self, session: SessionId) -> Iterator[Node]:
         return self._of_session(NODE, session)
+
+    def outline(self, session: SessionId) -> SessionOutline:
+        return self._read(queries.read_outline, session)
 
     def tools(self) -> Iterator[ToolSeen]:
         return self._stream(TOOL)

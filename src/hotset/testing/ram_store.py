@@ -48,9 +48,12 @@ from hotset.store.port import (
     HiddenRow,
     MemoryRows,
     Moved,
+    OutlinedMessage,
+    OutlinedPage,
     Row,
     SentRow,
     SessionOrigin,
+    SessionOutline,
     ShownRow,
     Where,
     Writing,
@@ -437,6 +440,29 @@ class RamStore:
 
     def turns(self, session: SessionId) -> Iterator[Turn]:
         return iter([turn for turn in self._shelves.turns.values() if turn.session == session])
+
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        if number:
+            return self._shelves.turn(session, number)
+        return self._shelves.last_turn(session)
+
+    def outline(self, session: SessionId) -> SessionOutline:
+        gists = self._shelves.gists
+        pages = [each for each in self._shelves.pages.values() if each.session == session]
+        return SessionOutline(
+            [
+                OutlinedMessage(each.chain, each.parent, each.turn, each.aside)
+                for each in self.nodes(session)
+            ],
+            [
+                OutlinedPage(
+                    *(each.id, each.chain, each.position, each.kind.value, each.turn, each.tool),
+                    each.size,
+                    gists[each.id].tokens if each.id in gists else None,
+                )
+                for each in pages
+            ],
+        )
 
     def nodes(self, session: SessionId) -> Iterator[Node]:
         return iter([node for node in self._shelves.nodes.values() if node.session == session])

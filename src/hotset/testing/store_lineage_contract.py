@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from hotset.nouns.deposit import PageAdded, RequestReceived
+from hotset.nouns.deposit import Gisted, PageAdded, RequestReceived
 from hotset.nouns.message import ClientTool, Message, Part, Usage
-from hotset.nouns.page import ROOT, Digest, Kind, Role
+from hotset.nouns.page import ROOT, Digest, Gist, Kind, Role, SessionId
 from hotset.nouns.turn import Event, Outcome, Turn, TurnRef
-from hotset.store.port import SessionOrigin, Store, Where
+from hotset.store.port import SessionOrigin, SessionOutline, Store, Where
 from hotset.testing.contract import checks_in, on_fresh
 from hotset.testing.store_talk import (
     StoreTalk,
@@ -324,6 +324,41 @@ def check_asides_are_kept_and_change_nobodys_identity(store: Store) -> None:
     ), "an aside was lost, or something was kept twice"
     assert {node.branch for node in store.nodes(first.session)} == {0}, "an aside opened a branch"
     assert len(asked.pages) == 3, "new asides are not reported"
+
+
+@on_fresh
+def check_an_outline_says_where_every_message_and_page_of_a_session_is(store: Store) -> None:
+    talk = StoreTalk(store)
+    talk.history = [text_message(Role.SYSTEM, "today is Monday", aside=True)]
+    first = talk.turn("question", "answer")
+    talk.turn("and then?", "nothing")
+    StoreTalk(store, key="another").turn("elsewhere", "far away")
+    page = next(store.pages(Where(session=first.session)))
+    kept(store, Gisted((Gist(page.id, 7, (), (), ()),)))
+    outline = store.outline(first.session)
+    assert [tuple(each) for each in outline.messages] == [
+        (node.chain, node.parent, node.turn, node.aside) for node in store.nodes(first.session)
+    ], "an outline's messages are not those of the session"
+    assert [tuple(each) for each in outline.pages] == [
+        (
+            *(each.id, each.chain, each.position, each.kind, each.turn, each.tool, each.size),
+            7 if each.id == page.id else None,
+        )
+        for each in store.pages(Where(session=first.session))
+    ], "an outline's pages are not those of the session"
+    assert store.outline(SessionId("none")) == SessionOutline([], []), "nothing has an outline"
+
+
+@on_fresh
+def check_a_turn_is_found_by_its_number_and_the_latest_without_one(store: Store) -> None:
+    talk = StoreTalk(store)
+    first = talk.turn("question", "answer")
+    talk.turn("and then?", "nothing")
+    turns = list(store.turns(first.session))
+    assert [store.turn_of(first.session, number) for number in (1, 2)] == turns
+    assert store.turn_of(first.session) == turns[-1], "the latest turn is another"
+    assert store.turn_of(first.session, 3) is None, "there is a turn that never was"
+    assert store.turn_of(SessionId("none")) is None, "no session has a turn"
 
 
 LINEAGE_CHECKS = checks_in(globals())

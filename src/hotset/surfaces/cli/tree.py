@@ -92,6 +92,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "service": CommandEntry(
             "tree:service", "One always-on proxy for all projects: install, remove."
         ),
+        "open": CommandEntry("open:open_dashboard", "See and steer the window in your browser."),
         "mcp": CommandEntry("serve:mcp", "Give an agent tools, code and history, over MCP."),
         "demo": CommandEntry(
             "serve:demo", "See it work on a recorded session; no key, no network."

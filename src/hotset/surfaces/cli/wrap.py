@@ -42,7 +42,7 @@ from hotset.surfaces.cli.options import (
 )
 from hotset.surfaces.cli.proxy_supervisor import ProxySupervisor, running_proxy
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.proxy.address import Address, ask_proxy
+from hotset.surfaces.proxy.address import Address, ask_proxy, make_link
 
 _SETTLE_SECONDS = 1.0
 _POLL_SECONDS = 0.02
@@ -186,6 +186,9 @@ def _run_agent(
     setup = set_up(command, root, os.environ, _hosts(config))
     if not chosen.quiet:
         _print_setup(setup, config, root)
+        with suppress(HotsetError):  # an older proxy makes no link
+            link = make_link(proxy.address, patience=config.patience)
+            say(f"hotset: dashboard  {link}  (works once; again: hotset open)")
     before = ask_proxy(proxy.address, patience=config.patience)
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
