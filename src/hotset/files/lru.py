@@ -205,6 +205,10 @@ class Lru(Generic[_K, _V]):
         with self._lock:
             return [(key, value) for key, (value, _) in self._entries.items()]
 
+    def values(self) -> list[_V]:
+        """All values, the least recently used first."""
+        return [value for _, value in self.items()]
+
     def respond(self, response: PressureResponse) -> None:
         if not self._shrinks:
             return

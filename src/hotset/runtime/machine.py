@@ -22,7 +22,6 @@ from hotset.files.memory_use import release_freed
 from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
 from hotset.nouns.bill import Bill
-from hotset.nouns.pressure import PressureLevel
 from hotset.nouns.tool import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Shown
@@ -62,7 +61,6 @@ _LOOK_SECONDS = 2.0
 """Between two looks at what was learned, or ordered by a person."""
 _LOOKS_BETWEEN = 30  # two looks at the sessions that ended
 _LEFT_SECONDS = 1.0
-_REST_SECONDS = 3.0  # without a request: then none waits for a cache
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -82,6 +80,7 @@ class CallTally:
     retried: int = 0
     """Further tries of follow-ups that were refused or got no reply."""
     last: float = 0.0
+    """When the latest call began or ended."""
     births: int = 0
     """Results that were shown for the first time."""
     births_again: int = 0
@@ -134,6 +133,8 @@ class Machine:
     watch: Watch = field(init=False)
     began: float = field(init=False)
     tending: list[asyncio.Task[None]] = field(init=False, default_factory=list)
+    warming: asyncio.Task[None] | None = field(init=False, default=None)
+    """Loads the tokenizer."""
 
     def __post_init__(self) -> None:
         self.began = self.clock()
@@ -219,9 +220,7 @@ class Machine:
             with suppress(HotsetError):  # sessions then run with the defaults
                 machine.learning.refresh(keeper.store)
         machine.gister.nudge()  # what the last run did not get to
-        machine.background.spawn(
-            asyncio.to_thread(tokens.warm), "load the tokenizer"
-        )  # or the first call would wait for it
+        machine.warm()
         learning = machine.background.spawn(machine._learn(), "learn")
         machine.tending.append(learning)
         if config.pressure.enabled:
@@ -257,6 +256,13 @@ class Machine:
         other = copy.copy(self)
         other.wire, other.planner = wire, planner
         return other
+
+    def warm(self) -> None:
+        """Load the tokenizer, or the next plan would wait for it: at the start, and when a call
+        comes after a long rest."""
+        if not tokens.is_loaded() and (self.warming is None or self.warming.done()):
+            loading = asyncio.to_thread(tokens.warm)
+            self.warming = self.background.spawn(loading, "load the tokenizer")
 
     def bypass(
         self, reason: str, placed: Awaitable[object] | None = None, **detail: str | int
@@ -344,15 +350,15 @@ class Machine:
     async def _watch_memory(self) -> None:
         while True:
             # Not here: dropping half of all caches takes a while.
-            rests = self.clock() - self.tally.last > _REST_SECONDS
-            for change in await asyncio.to_thread(self._look_at_memory, rests=rests):
+            rest = self.clock() - max(self.began, self.tally.last)
+            for change in await asyncio.to_thread(self._look_at_memory, rest):
                 event = Event(PRESSURE, self.clock(), detail=change.detail)
                 self.background.spawn(self._keep_event(event, None), "keep an event")
             await asyncio.sleep(self.config.pressure.seconds)
 
-    def _look_at_memory(self, *, rests: bool) -> list[PressureChange]:
-        changes = self.pressure.look(rests=rests)
-        if changes or (rests and self.pressure.level is not PressureLevel.NORMAL):
+    def _look_at_memory(self, rest: float) -> list[PressureChange]:
+        changes = self.pressure.look(rest)
+        if self.pressure.dropped:
             release_freed()
         return changes
 

@@ -130,6 +130,7 @@ class Proxy:
         upload = Upload(receive)
         machine.tally.requests += 1
         machine.tally.last = machine.clock()
+        machine.warm()
         try:
             body: bytes | AsyncIterator[bytes] = upload.chunks()
             unread = ""
