@@ -96,22 +96,20 @@ def growing_maps(text: str) -> Iterator[str]:
     """Maps, sets and lists that begin empty and belong to an object or a module: `Class._name`.
     Whatever is not bounded by itself may grow with use."""
     tree = ast.parse(text)
-    for name, value in _assignments(tree.body):
-        if _begins_empty(value):
-            yield name
+    yield from _empty(tree.body)
     for each in ast.walk(tree):
-        if isinstance(each, ast.ClassDef):
-            for name, value in _assignments(each.body):
-                if name.startswith("_") and _begins_empty(value):
-                    yield f"{each.name}.{name}"
-            for begin in each.body:
-                if isinstance(begin, ast.FunctionDef) and begin.name in (
-                    "__init__",
-                    "__post_init__",
-                ):
-                    for name, value in _assignments(ast.walk(begin)):
-                        if name.startswith("self.") and _begins_empty(value):
-                            yield f"{each.name}.{name.removeprefix('self.')}"
+        if not isinstance(each, ast.ClassDef):
+            continue
+        found = [name for name in _empty(each.body) if name.startswith("_")]
+        for begin in each.body:
+            if isinstance(begin, ast.FunctionDef) and begin.name in {"__init__", "__post_init__"}:
+                own = (name for name in _empty(ast.walk(begin)) if name.startswith("self."))
+                found += [name.removeprefix("self.") for name in own]
+        yield from (f"{each.name}.{name}" for name in found)
+
+
+def _empty(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    return (name for name, value in _assignments(nodes) if _begins_empty(value))
 
 
 def _assignments(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
@@ -144,7 +142,8 @@ def _begins_empty(value: ast.expr) -> bool:
 
 REVIEWED = {
     "ends with one call, reply, search or document": """
-        dialects.anthropic.hand_over.AnthropicRenamer._held dialects.chat.hand_over.ChatRenamer._held
+        dialects.anthropic.hand_over.AnthropicRenamer._held
+        dialects.chat.hand_over.ChatRenamer._held
         dialects.chat.view._Editor._name dialects.chat.view._Editor._calls
         dialects.chat.view._Editor._texts dialects.chat.view._Editor._shown_texts
         dialects.chat.view._Editor._earlier_texts dialects.chat.view._Editor._waiting
@@ -235,7 +234,8 @@ REVIEWED = {
     "is one of the caches, or within one": """
         dialects.envelope.BodyCache.fronts files.lru.Lru._entries index.hot.HotReranker._read
         sources.memory.relevance.TellableMemories._known
-        sources.memory.relevance.TellableMemories._often tokens.encodings.LoadedEncodings._loaded""",
+        sources.memory.relevance.TellableMemories._often
+        tokens.encodings.LoadedEncodings._loaded""",
     "is what a program holds itself: its windows, its open projects": """
         surfaces.library.api._shared surfaces.library.window.Conversation._messages""",
     "sums by model and upstream; a model that no provider knows has no bill": """
@@ -243,7 +243,7 @@ REVIEWED = {
         window.ledger._Book._recounts window.ledger._Book._compared
         window.ledger._ClosedBooks.measured window.ledger._ClosedBooks.prices""",
 }
-"""Why each of them does not grow without end. A new one is an `Lru` or a `memo`, or belongs here."""
+"""Why they do not grow without end. A new one is an `Lru` or a `memo`, or belongs here."""
 
 
 def house() -> list[Path]:

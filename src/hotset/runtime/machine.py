@@ -18,6 +18,7 @@ from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import HotsetError, StoreFailed
+from hotset.files.lru import CACHES
 from hotset.files.memory_use import release_freed
 from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
@@ -80,7 +81,6 @@ class CallTally:
     retried: int = 0
     """Further tries of follow-ups that were refused or got no reply."""
     last: float = 0.0
-    """When the latest call began or ended."""
     births: int = 0
     """Results that were shown for the first time."""
     births_again: int = 0
@@ -257,9 +257,13 @@ class Machine:
         other.wire, other.planner = wire, planner
         return other
 
+    def call_came(self) -> None:
+        """A call begins: after a long rest, what it needs is loaded while its body arrives."""
+        CACHES.touch()
+        self.warm()
+
     def warm(self) -> None:
-        """Load the tokenizer, or the next plan would wait for it: at the start, and when a call
-        comes after a long rest."""
+        """Load the tokenizer, or the next plan would wait for it."""
         if not tokens.is_loaded() and (self.warming is None or self.warming.done()):
             loading = asyncio.to_thread(tokens.warm)
             self.warming = self.background.spawn(loading, "load the tokenizer")
@@ -350,14 +354,13 @@ class Machine:
     async def _watch_memory(self) -> None:
         while True:
             # Not here: dropping half of all caches takes a while.
-            rest = self.clock() - max(self.began, self.tally.last)
-            for change in await asyncio.to_thread(self._look_at_memory, rest):
+            for change in await asyncio.to_thread(self._look_at_memory):
                 event = Event(PRESSURE, self.clock(), detail=change.detail)
                 self.background.spawn(self._keep_event(event, None), "keep an event")
             await asyncio.sleep(self.config.pressure.seconds)
 
-    def _look_at_memory(self, rest: float) -> list[PressureChange]:
-        changes = self.pressure.look(rest)
+    def _look_at_memory(self) -> list[PressureChange]:
+        changes = self.pressure.look(CACHES.rest)
         if self.pressure.dropped:
             release_freed()
         return changes

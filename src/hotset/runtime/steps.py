@@ -277,7 +277,7 @@ def _report_end(
 def close_turn(record: Record, machine: Machine) -> None:
     """End the call. If its reply reached no client, the sources learn that, so that the retry does
     not repeat the work done for it."""
-    machine.tally.last = machine.clock()
+    CACHES.touch()
     if not record.is_heard:
         try:
             _report_end(record, Reply(), (), machine)
