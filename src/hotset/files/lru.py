@@ -4,7 +4,6 @@ list of all caches of the process, which memory pressure makes smaller."""
 from __future__ import annotations
 
 import sys
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -61,7 +60,8 @@ class CacheList:
         self.room: int | None = None
         """Bytes up to the limit, at the latest look; None without one. Who needs much at once takes
         a part of it."""
-        self._latest = time.monotonic()
+        self.latest = 0.0
+        """When a call began or ended last, by the monotonic clock: they rest since then."""
         self._caches: WeakSet[Cache] = WeakSet()
         self._lock = Lock()
 
@@ -71,15 +71,6 @@ class CacheList:
             response = self.response
         if response.share < 1:
             cache.respond(response)
-
-    def touch(self) -> None:
-        """Note that they are in use: a call begins or ends."""
-        self._latest = time.monotonic()
-
-    @property
-    def rest(self) -> float:
-        """Seconds since any of them was of use."""
-        return time.monotonic() - self._latest
 
     def respond(self, response: PressureResponse) -> None:
         with self._lock:

@@ -220,7 +220,7 @@ class Machine:
             with suppress(HotsetError):  # sessions then run with the defaults
                 machine.learning.refresh(keeper.store)
         machine.gister.nudge()  # what the last run did not get to
-        machine.warm()
+        machine.call_came()
         learning = machine.background.spawn(machine._learn(), "learn")
         machine.tending.append(learning)
         if config.pressure.enabled:
@@ -259,7 +259,7 @@ class Machine:
 
     def call_came(self) -> None:
         """A call begins: after a long rest, what it needs is loaded while its body arrives."""
-        CACHES.touch()
+        CACHES.latest = time.monotonic()
         self.warm()
 
     def warm(self) -> None:
@@ -360,7 +360,7 @@ class Machine:
             await asyncio.sleep(self.config.pressure.seconds)
 
     def _look_at_memory(self) -> list[PressureChange]:
-        changes = self.pressure.look(CACHES.rest)
+        changes = self.pressure.look(time.monotonic() - CACHES.latest)
         if self.pressure.dropped:
             release_freed()
         return changes
