@@ -258,7 +258,7 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     ),
     "Pressure": lambda detail: (
         f"memory pressure {detail['from']} -> {detail['to']}: {int(detail['used']) >> 20:,} MB used"
-        + (f" of {int(detail['limit']) >> 20:,}" if detail["limit"] else "")
+        + (f" of {int(detail['limit']) >> 20:,} MB" if detail["limit"] else "")
     ),
     "Checkpoint": lambda detail: (
         f"{detail['mark']} % of the window: {int(detail['tokens']):,} of "

@@ -295,7 +295,9 @@ class Planner:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
         small = len(request.raw) <= _SMALL and _is_opening(request) and not self._may_last
         small = small and not self._may_follow and not has_mark(request.messages)
-        return small and self._calibrations.knows(request.model) and self._is_quiet(request)
+        encoding = tokens.encoding_of(request.model)
+        small = small and tokens.is_loaded(encoding) and self._calibrations.knows(request.model)
+        return small and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
         return all(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hotset import tokens
 from hotset.config import MEMORY, Config
 from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
+from hotset.files.lru import Lru
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Erased, Remembered
 from hotset.nouns.knobs import MemoryKnobs
@@ -159,6 +160,7 @@ _SEEN = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
 """Standings that a list shows by default."""
 
 _MOST_GRAPH = 500
+_MOST_GIVEN_UP = 1000  # sessions
 _MOST_BY_RULES = 100
 
 
@@ -230,7 +232,9 @@ class ProjectMemories:
         """Episodes that were put into words by rules since the start: a model may find better
         ones."""
         self._encoding = threading.Lock()
-        self._given_up: dict[SessionId, float] = {}
+        self._given_up: Lru[SessionId, float] = Lru(
+            "sessions given up", count=_MOST_GIVEN_UP, shrinks=False
+        )
         """Sessions that could not be remembered, as far as they went then."""
 
     @property
@@ -1289,7 +1293,7 @@ class ProjectMemories:
             # a bug of ours or a damaged page costs the memories of one session only
             if isinstance(error, HotsetError) and not isinstance(error, PageDamaged):
                 raise
-            self._given_up[session] = last_page
+            self._given_up.put(session, last_page)
             detailed = _log.isEnabledFor(logging.DEBUG)
             _log.warning(
                 "session %s cannot be remembered: %s",

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import click
 
 from hotset.config import Config
 from hotset.errors import HotsetError
+from hotset.files.child_process import DEVNULL, ChildProcess
 from hotset.surfaces.cli.agents import (
     ANY_OTHER,
     BASE_URLS,
@@ -140,11 +140,11 @@ def _learning(chosen: ProjectOptions, config: Config, folders: Sequence[Path]) -
         return
     nice = ["nice", "-n", "10"] if shutil.which("nice") else []
     learn = ["-m", "hotset", "memory", "learn", "--quiet", *chosen.flags(), *map(str, folders)]
-    with subprocess.Popen(
+    with ChildProcess(
         [*nice, sys.executable, *learn],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
         start_new_session=True,
     ) as process:
         try:
@@ -276,7 +276,7 @@ def _replaced_urls(changed: Mapping[str, str], config: Config, root: str) -> Ite
 
 def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
     """Runs the agent with our terminal and signals, and returns its exit code."""
-    agent: subprocess.Popen[bytes] | None = None
+    agent: ChildProcess | None = None
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if agent is not None and not (number in _FROM_KEYBOARD and _in_foreground()):
@@ -284,7 +284,7 @@ def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
                 agent.send_signal(number)
 
     with signals_to(forward, *_FORWARDED, *_FROM_KEYBOARD):
-        agent = subprocess.Popen(command, env=dict(env))
+        agent = ChildProcess(command, env=dict(env))
         code = agent.wait()
     return 128 - code if code < 0 else code
 

@@ -123,6 +123,7 @@ class Proxy:
         upload = Upload(receive)
         machine.tally.requests += 1
         machine.tally.last = machine.clock()
+        machine.call_came()
         try:
             body: bytes | AsyncIterator[bytes] = upload.chunks()
             unread = ""
