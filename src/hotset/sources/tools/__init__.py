@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotset.sources.tools.approval import (
+        KnownTool as KnownTool,
         ToolState as ToolState,
         diff as diff,
         readable as readable,
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
         render_dot as render_dot,
         render_json as render_json,
     )
-    from hotset.sources.tools.running.server_pool import running_everywhere as running_everywhere
+    from hotset.sources.tools.running.server_pool import (
+        RunningServer as RunningServer,
+        running_everywhere as running_everywhere,
+    )
     from hotset.sources.tools.schemas import compact as compact
     from hotset.sources.tools.source import (
         USED as USED,
@@ -54,7 +58,7 @@ if TYPE_CHECKING:
     )
 
 _FACE = {
-    "approval": ("ToolState", "diff", "readable"),
+    "approval": ("KnownTool", "ToolState", "diff", "readable"),
     "client_tools": (
         *("client_tool_name", "hand_over"),
         "latest_tools",
@@ -67,7 +71,7 @@ _FACE = {
     ),
     "graph": ("GraphSnapshot", "render_dot", "render_json"),
     "schemas": ("compact",),
-    "running.server_pool": ("running_everywhere",),
+    "running.server_pool": ("RunningServer", "running_everywhere"),
     "source": ("ToolSource", "USED", "beginning", "kept_offer", "weigh"),
     "sweep": ("CYCLE", "LifeSummary"),
     "toolbox": ("ToolLibrary", "ToolUse", "Toolbox"),

@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import click
 import msgspec
 
-from hotset.config import Config, parse_knobs
+from hotset.config import parse_knobs
 from hotset.errors import BadInput
-from hotset.learn.events import BY_EVOLUTION, DEFAULT_ARM, KnobsSetting, TrialSetting
-from hotset.learn.ranges import knob_ranges
-from hotset.learn.state import ChangeRow, LearnState, fold, rows
-from hotset.learn.trials import FLOOR
-from hotset.runtime.learned_state import learn_event, read_state
+from hotset.learn.events import BY_EVOLUTION, DEFAULT_ARM
+from hotset.learn.state import ChangeRow, LearnState, rows
+from hotset.runtime.learned_state import read_state
+from hotset.runtime.learning_orders import (
+    freeze_knobs,
+    order_trial,
+    reset_knobs,
+    switch_learning,
+    unfreeze_knobs,
+)
 from hotset.runtime.learning_view import (
     ArmView,
     KnobReason,
@@ -25,7 +30,6 @@ from hotset.runtime.learning_view import (
     OrderPrice,
     arm_views,
     knob_reason,
-    known_arms,
     learning_status,
     order_price,
     profile_views,
@@ -45,9 +49,6 @@ from hotset.surfaces.cli.terminal import count, emit, emit_json, money, plain_li
 
 _LIVE = ("adopted", "trial")
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
-_EXPLORE = "explore"
-_EXPLORED = ("regret", "patience", "rest", "memory.tell", "prefetch.excerpt", "toolbox.ghost")
-"""Knobs that sessions explore where none is named: none of them hides what the model works with."""
 _CERTAIN = 5  # comparisons below which an interval says nothing
 
 
@@ -310,19 +311,10 @@ def trial(
     of sessions that try other values of a few knobs. Without arguments: what is on trial.
     """
     config = chosen.config()
-
-    def make(state: LearnState) -> TrialSetting:
-        given = dict(_share(each, config, state) for each in shares)
-        explore = given.pop(_EXPLORE, None)
-        if explore is None:
-            return TrialSetting(given)
-        for name in knobs:
-            if name not in knob_ranges():
-                raise BadInput(f"{name} is no knob with a range; see: docs/knobs.md")
-        return TrialSetting(given, explore=explore, explorable=knobs or _EXPLORED)
-
     if shares:
-        state = _order(chosen, "TrialChanged", make)
+        given = dict(map(_share, shares))
+        with open_existing(config) as store:
+            state = order_trial(store, config, given, time.time(), knobs)
     else:
         with open_or_empty(config) as store:
             state = read_state(store)
@@ -335,17 +327,12 @@ def trial(
         chosen.say(f"\nFrom the next session on. See: {chosen.hint('learn compare')}")
 
 
-def _share(typed: str, config: Config, state: LearnState) -> tuple[str, float]:
+def _share(typed: str) -> tuple[str, float]:
     name, equals, text = typed.partition("=")
     given = _SHARE.fullmatch(text.strip())
     if not equals or given is None:
         raise BadInput(f"{typed!r} must look like off=10%")
-    share = float(given[1]) / 100
-    if name not in (*known_arms(config, state), _EXPLORE):
-        raise BadInput(f"no profile {name!r}; see: hotset learn profiles")
-    if share and not FLOOR <= share <= 1 - FLOOR:
-        raise BadInput(f"{typed}: a share is between {FLOOR:.0%} and {1 - FLOOR:.0%}, or 0%")
-    return name, share
+    return name, float(given[1]) / 100
 
 
 @click.command(
@@ -361,14 +348,10 @@ def freeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> Non
     """
     config = chosen.config()
     values = parse_knobs([each for each in knobs if "=" in each], "learn freeze")
-
-    def make(state: LearnState) -> KnobsSetting:
-        names = tuple(resolve_knob(each.partition("=")[0], config, state) for each in knobs)
-        return KnobsSetting(names, msgspec.to_builtins(values))
-
-    state = _order(chosen, "KnobsFrozen", make)
+    names, now = [each.partition("=")[0] for each in knobs], time.time()
     with open_existing(config) as store:
-        price = order_price(store, config, time.time()) if values else None
+        state = freeze_knobs(store, config, names, msgspec.to_builtins(values), now)
+        price = order_price(store, config, now) if values else None
     _confirm(chosen, state, as_json, price)
 
 
@@ -379,11 +362,9 @@ def freeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> Non
 def unfreeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None:
     """Undo `freeze`. Without a name, for all knobs."""
     config = chosen.config()
-
-    def make(state: LearnState) -> KnobsSetting:
-        return KnobsSetting(tuple(resolve_knob(each, config, state) for each in knobs))
-
-    _confirm(chosen, _order(chosen, "KnobsThawed", make), as_json)
+    with open_existing(config) as store:
+        state = unfreeze_knobs(store, config, knobs, time.time())
+    _confirm(chosen, state, as_json)
 
 
 @click.command(epilog=examples("hotset learn reset tools.Bash", "hotset learn reset"))
@@ -396,13 +377,9 @@ def reset(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None
     A change that turned several knobs is taken back with all of them.
     """
     config = chosen.config()
-    before: list[ChangeRow] = []
-
-    def make(state: LearnState) -> KnobsSetting:
-        before.extend(row for row in rows(state) if row.undo)
-        return KnobsSetting(tuple(resolve_knob(each, config, state) for each in knobs))
-
-    state = _order(chosen, "LearningReset", make)
+    with open_existing(config) as store:
+        before = [row for row in rows(read_state(store)) if row.undo]
+        state = reset_knobs(store, config, knobs, time.time())
     _say_taken_back(chosen, before, {row.id for row in rows(state) if row.undo})
     _confirm(chosen, state, as_json)
 
@@ -430,7 +407,7 @@ def _say_taken_back(
 @as_json
 def on(chosen: ProjectOptions, as_json: bool) -> None:
     """New sessions get what was learned."""
-    _confirm(chosen, _order(chosen, "LearningSwitched", lambda _: KnobsSetting()), as_json)
+    _confirm(chosen, _switch(chosen, is_on=True), as_json)
 
 
 @click.command("off", epilog=examples("hotset learn off"))
@@ -438,27 +415,12 @@ def on(chosen: ProjectOptions, as_json: bool) -> None:
 @as_json
 def off(chosen: ProjectOptions, as_json: bool) -> None:
     """New sessions get the defaults; what was learned stays, for `hotset learn on`."""
-    made = _order(chosen, "LearningSwitched", lambda _: KnobsSetting(is_on=False))
-    _confirm(chosen, made, as_json)
+    _confirm(chosen, _switch(chosen, is_on=False), as_json)
 
 
-def _order(
-    chosen: ProjectOptions, name: str, make: Callable[[LearnState], msgspec.Struct]
-) -> LearnState:
-    """Writes a person's order; returns the state with it. Raises `BadInput` where it cannot be
-    followed."""
-    now = time.time()
+def _switch(chosen: ProjectOptions, *, is_on: bool) -> LearnState:
     with open_existing(chosen.config()) as store:
-        state = read_state(store)
-        event = learn_event(name, make(state), now)
-        tried = fold(state, state.number + 1, name, str(event.detail["data"]), now)
-        if tried.skipped_count > state.skipped_count:
-            raise BadInput(
-                "that is more than there is: every arm, the default included, needs 10 %; see: "
-                "hotset learn trial"
-            )
-        store.keep(event).result()
-        return read_state(store)
+        return switch_learning(store, time.time(), is_on=is_on)
 
 
 def _confirm(

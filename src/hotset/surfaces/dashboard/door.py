@@ -19,7 +19,8 @@ from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.runtime.machine import Machine
 from hotset.runtime.views.project import ViewedProject
 from hotset.surfaces.dashboard.access import PATH, DashboardAccess
-from hotset.surfaces.dashboard.routes import API_ROUTES, ApiRoute, openapi
+from hotset.surfaces.dashboard.api_route import ApiRoute
+from hotset.surfaces.dashboard.routes import API_ROUTES, openapi
 from hotset.typed import convert, decode
 
 _STATIC = Path(__file__).parent / "static"
