@@ -46,6 +46,8 @@ export const DiffText = ({ text, isDiff }) => html`<pre tabindex="0" class="diff
 
 const WIDE = 900;
 const HIGH = 520;
+
+const highOf = (nodes) => Math.min(HIGH, 160 + 24 * nodes.length);
 const STEPS = 220;
 
 /** Places of nodes by repulsion and springs; the same for the same graph. */
@@ -57,7 +59,8 @@ function placed(nodes, edges) {
   });
   const index = new Map(nodes.map((node, number) => [node.name, number]));
   const ends = edges.map((edge) => [index.get(edge.one), index.get(edge.other), 0.3 + edge.weight]);
-  const ideal = Math.sqrt((WIDE * HIGH) / (nodes.length + 2)) * 0.62;
+  const high = highOf(nodes);
+  const ideal = Math.sqrt((WIDE * high) / (nodes.length + 2)) * 0.62;
   for (let step = 0; step < STEPS; step += 1) {
     const move = at.map(() => ({ x: 0, y: 0 }));
     for (let one = 0; one < at.length; one += 1) {
@@ -93,8 +96,8 @@ function placed(nodes, edges) {
     return (value) => (value - (low + high) / 2) * scale;
   };
   const across = spread("x", WIDE - 220);
-  const up = spread("y", HIGH - 70);
-  return at.map((place) => ({ x: WIDE / 2 + across(place.x), y: HIGH / 2 + up(place.y) }));
+  const up = spread("y", high - 80);
+  return at.map((place) => ({ x: WIDE / 2 + across(place.x), y: high / 2 + 10 + up(place.y) }));
 }
 
 const short = (text) => (text.length > 30 ? `${text.slice(0, 29)}…` : text);
@@ -110,7 +113,7 @@ export function GraphPicture({ graph, tones, onOpen, label, center }) {
   const named = new Map(graph.nodes.map((node) => [node.name, node.title || node.name]));
   const tone = (kind) => `var(${tones[kind]?.[1] ?? "--dim"})`;
   return html`<figure class="graph">
-    <div class="scroll" tabindex="0" role="group" aria-label=${label}><svg viewBox=${`0 0 ${WIDE} ${HIGH}`}>
+    <div class="scroll" tabindex="0" role="group" aria-label=${label}><svg viewBox=${`0 0 ${WIDE} ${highOf(graph.nodes)}`}>
       ${graph.edges.map((edge) => html`<line x1=${at.get(edge.one).x} y1=${at.get(edge.one).y} x2=${at.get(edge.other).x} y2=${at.get(edge.other).y}
         stroke="var(--line)" stroke-width=${1 + 4 * Math.min(1, edge.weight)} stroke-dasharray=${/^(alike|related_to)$/.test(edge.why) ? "5 4" : undefined}><title>${named.get(edge.one)} – ${named.get(edge.other)}: ${edge.why}</title></line>`)}
       ${graph.nodes.map((node) => html`<g class="node" transform=${`translate(${at.get(node.name).x} ${at.get(node.name).y})`} role="button" tabindex="0"

@@ -100,7 +100,7 @@ function Front({ part }) {
   const up = scale(every.map(([, y]) => y), HIGH - 48, 20);
   const steps = [0, 1, 2, 3, 4].map((step) => step / 4);
   const place = (each) => [across.at(each.spent), up.at(1 - each.task)];
-  return html`<figure class="card front"><figcaption><h3>${part.part}</h3><p>${plural(part.tried, "configuration")} on ${plural(part.searched, "session")}; told on ${plural(part.held_out, "later one")}. <span class=${part.passed ? "good" : "dim"}>${part.why}</span></p></figcaption>
+  return html`<figure class="card front"><figcaption><h2>${part.part}</h2><p>${plural(part.tried, "configuration")} on ${plural(part.searched, "session")}; told on ${plural(part.held_out, "later one")}. <span class=${part.passed ? "good" : "dim"}>${part.why}</span></p></figcaption>
     <svg viewBox=${`0 0 ${WIDE} ${HIGH}`} role="img" aria-label=${`${part.points.length} configurations by cost and by what went wrong; ${part.front.length} are on the front`}>
       ${steps.map((step) => { const x = across.low + step * (across.high - across.low); return html`<line x1=${across.at(x)} x2=${across.at(x)} y1="20" y2=${HIGH - 48} stroke="var(--line)" /><text x=${across.at(x)} y=${HIGH - 32} text-anchor="middle">${(100 * x).toFixed(1)}</text>`; })}
       ${steps.map((step) => { const y = up.low + step * (up.high - up.low); return html`<line x1="58" x2=${WIDE - 16} y1=${up.at(y)} y2=${up.at(y)} stroke="var(--line)" /><text x="52" y=${up.at(y) + 4} text-anchor="end">${(100 * y).toFixed(1)}</text>`; })}
