@@ -13,6 +13,8 @@ from threading import Lock
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 from weakref import WeakSet
 
+from msgspec import Raw
+
 from hotset.nouns.pressure import RESPONSES, PressureLevel, PressureResponse
 
 _K = TypeVar("_K", bound=Hashable)
@@ -309,12 +311,17 @@ def estimate_bytes(value: object) -> int:
     waiting, seen, total = [value], {id(value)}, 0
     while waiting:
         each = waiting.pop()
-        total += sys.getsizeof(each)
+        total += _own_size(each)
         for inner in _held(each):
             if id(inner) not in seen and len(seen) < _MOST_OBJECTS:
                 seen.add(id(inner))
                 waiting.append(inner)
     return total
+
+
+def _own_size(value: object) -> int:
+    # CPython has no size for msgspec.Raw: what it says is an address
+    return len(memoryview(value)) if isinstance(value, Raw) else sys.getsizeof(value)
 
 
 def _held(value: object) -> Iterator[object]:

@@ -437,6 +437,20 @@ class Store(Protocol):
         with its number in it, as `pages_after` gives pages."""
         ...
 
+    def events_before(
+        self,
+        number: int | None,
+        limit: int,
+        *,
+        names: frozenset[str] = frozenset(),
+        session: SessionId | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[tuple[int, Event]]:
+        """The latest events that fit, the latest first, each with its number; only those in front
+        of `number`, if it is given. From `since` on and before `until`."""
+        ...
+
     def reference(self, id: str) -> Reference:
         """Raises `NotFound`."""
         ...

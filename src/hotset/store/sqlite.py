@@ -316,6 +316,34 @@ class SqliteStore:
         found = self._after(EVENT, number, limit, "name", sorted(names))
         return [(seq, _as_asked(event, not names or event.name in names)) for seq, event in found]
 
+    def events_before(
+        self,
+        number: int | None,
+        limit: int,
+        *,
+        names: frozenset[str] = frozenset(),
+        session: SessionId | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[tuple[int, Event]]:
+        conditions, given = _set_conditions(
+            ("seq < ?", _one_tuple(number)),
+            (f"name IN ({', '.join('?' * len(names))})", tuple(sorted(names)) or None),
+            ("session = ?", _one_tuple(session)),
+            ("time >= ?", _one_tuple(since)),
+            ("time < ?", _one_tuple(until)),
+        )
+        where = " AND ".join(("TRUE", *conditions))
+        sql = f"SELECT seq, {EVENT.names} FROM event WHERE {where} ORDER BY seq DESC LIMIT ?"
+        with self._reading() as connection:
+            rows: list[Any] = connection.execute(sql, (*given, max(0, limit))).fetchall()
+        found: list[tuple[int, Event]] = []
+        for seq, *row in rows:
+            with suppress(PageDamaged):  # `verify` reports it
+                if not is_blank(row):
+                    found.append((seq, EVENT.unpack(row)))
+        return found
+
     def reference(self, id: str) -> Reference:
         return self._by_id(REFERENCE, id)
 

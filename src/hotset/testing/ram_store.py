@@ -487,6 +487,28 @@ class RamStore:
             every = list(enumerate(self._shelves.events, 1))[max(0, number) :]
         return [each for each in every if not names or each[1].name in names][: max(0, limit)]
 
+    def events_before(
+        self,
+        number: int | None,
+        limit: int,
+        *,
+        names: frozenset[str] = frozenset(),
+        session: SessionId | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[tuple[int, Event]]:
+        with self._lock:
+            every = list(enumerate(self._shelves.events, 1))
+        return [
+            (at, event)
+            for at, event in reversed(every)
+            if (number is None or at < number)
+            and (not names or event.name in names)
+            and session in (None, event.session)
+            and (since is None or since <= event.time)
+            and (until is None or event.time < until)
+        ][: max(0, limit)]
+
     def reference(self, id: str) -> Reference:
         return _get_row(self._shelves.references, id, "reference")
 

@@ -5,6 +5,7 @@ The one interface for every surface. All methods block and are thread-safe.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
@@ -86,6 +87,7 @@ from hotset.sources.memory.layers import (
     open_lines,
     render_index,
     render_timeline,
+    shown_topics,
     topics_with_id,
     unfold,
 )
@@ -194,6 +196,21 @@ class RecallAnswer:
     """The ids it names, and how much of each it shows."""
     days: tuple[WorkDay, ...] = ()
     """What lies in the range that a question of time asks for, in the order it asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTopic:
+    """A topic, for a person."""
+
+    name: str
+    count: int
+    """Memories."""
+    tokens: int
+    last: float
+    latest: str
+    """The newest of its memories."""
+    title: str
+    """Of that one; empty if it is not a person's or an agent's."""
 
 
 class ProjectMemories:
@@ -565,6 +582,24 @@ class ProjectMemories:
             return None
 
     # What people look at
+
+    def unlogged(self) -> ProjectMemories:
+        """The same for a person, whose looking is not counted as use."""
+        other = copy.copy(self)
+        other.logged = False
+        return other
+
+    def topics(self) -> tuple[Sequence[MemoryTopic], int, int]:
+        """The topics, those with the most and the latest memories first; and how many memories and
+        tokens there are in all."""
+        store = self._open()
+        known, shape = self._overviews.latest(store), arrangement(store)
+        ranked = sorted(shown_topics(known, shape), key=lambda each: (-each.rank, each.name))
+        topics = [
+            MemoryTopic(each.name, each.count, each.tokens, each.last, each.latest, each.summary)
+            for each in ranked
+        ]
+        return topics, known.memories, known.tokens
 
     def get(self, id: str) -> MemoryRecord:
         return memory_writer.find_memory(self.store(), id)

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 import msgspec
 
-from hotset.config import Config, parse_orders
+from hotset.config import parse_orders
 from hotset.errors import BadInput
-from hotset.learn.events import BY_EVOLUTION, KnobsSetting, TrialSetting
-from hotset.learn.ranges import knob_ranges
-from hotset.learn.state import ChangeRow, LearnState, fold, freeze_of, own_and_groups, rows
-from hotset.learn.trials import FLOOR
-from hotset.runtime.learned_state import learn_event, read_state
-from hotset.runtime.learning import pinned_knobs
+from hotset.learn.events import BY_EVOLUTION
+from hotset.learn.state import ChangeRow, LearnState, freeze_of, own_and_groups, rows
+from hotset.runtime.learned_state import read_state
+from hotset.runtime.learning_orders import (
+    allow_again,
+    freeze_knobs,
+    order_trial,
+    reset_knobs,
+    switch_learning,
+    unfreeze_knobs,
+)
 from hotset.runtime.learning_view import (
     OrderPrice,
-    known_arms,
     learning_status,
     order_price,
-    resolve_knob,
 )
-from hotset.runtime.reader import did_you_mean, open_existing, open_or_empty
+from hotset.runtime.reader import open_existing, open_or_empty
 from hotset.surfaces.cli.learn import (
     describe_exploring,
     describe_frozen,
@@ -37,10 +40,6 @@ from hotset.surfaces.cli.terminal import count, emit, emit_json, money
 
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _BARE_SHARE = re.compile(r"\d+(?:\.\d+)?")
-_EXPLORE = "explore"
-_EXPLORED = ("regret", "patience", "rest", "memory.tell", "prefetch.excerpt", "toolbox.ghost")
-"""Knobs that sessions explore where none is named: none of them hides what the model works with."""
-_CHANGE_ID = re.compile(r"c-[0-9a-f]{8}")
 
 
 @click.command(
@@ -66,12 +65,12 @@ def trial(
     of a few knobs. Without arguments: what is on trial.
     """
     config = chosen.config()
-
-    def make(state: LearnState) -> TrialSetting:
-        return _trial_setting(shares, knobs, config, state)
-
     if shares or knobs:
-        state = _order(chosen, "TrialChanged", make)[1]
+        given = dict(map(_share, shares))
+        if len(given) < len(shares):
+            raise BadInput("an arm is named twice; say each share once")
+        with open_existing(config) as store:
+            _, state = order_trial(store, config, given, time.time(), knobs)
     else:
         with open_or_empty(config) as store:
             state = read_state(store)
@@ -88,49 +87,14 @@ def trial(
         chosen.say(f"\nFrom the next session on. See: {chosen.hint('learn compare')}")
 
 
-def _trial_setting(
-    shares: Sequence[str], knobs: tuple[str, ...], config: Config, state: LearnState
-) -> TrialSetting:
-    """Raises `BadInput`."""
-    given = dict(_share(each, config, state) for each in shares)
-    if len(given) < len(shares):
-        raise BadInput("an arm is named twice; say each share once")
-    explore = given.pop(_EXPLORE, None)
-    if explore is None and knobs:
-        raise BadInput(
-            "--knob says what `explore` tries: hotset learn trial explore=20% --knob ..."
-        )
-    if explore is None:
-        return TrialSetting(given)
-    for name in knobs:
-        _check_explorable(name, config)
-    return TrialSetting(given, explore=explore, explorable=knobs or _EXPLORED)
-
-
-def _check_explorable(name: str, config: Config) -> None:
-    ranges = knob_ranges()
-    if name not in ranges:
-        near = did_you_mean(name, list(ranges))
-        raise BadInput(f"{name} is no knob with a range; {near}see: docs/knobs.md")
-    if any(each in pinned_knobs(config) for each in own_and_groups(name)):
-        raise BadInput(f"{name} is set in your file or profile: no session can try another value")
-
-
-def _share(typed: str, config: Config, state: LearnState) -> tuple[str, float]:
+def _share(typed: str) -> tuple[str, float]:
     name, equals, text = typed.partition("=")
     given = _SHARE.fullmatch(text.strip())
     if not equals or given is None:
         is_number = _BARE_SHARE.fullmatch(text.strip())
         meant = f"{name}={text.strip()}%" if is_number else "off=10%"
         raise BadInput(f"{typed!r} must look like {meant}")
-    share = float(given[1]) / 100
-    names = (*known_arms(config, state), _EXPLORE)
-    if name not in names:
-        near = did_you_mean(name, names)
-        raise BadInput(f"no profile {name!r}; {near}see: hotset learn profiles --all")
-    if share and not FLOOR <= share <= 1 - FLOOR:
-        raise BadInput(f"{typed}: a share is between {FLOOR:.0%} and {1 - FLOOR:.0%}, or 0%")
-    return name, share
+    return name, float(given[1]) / 100
 
 
 @click.command(
@@ -156,11 +120,8 @@ def freeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> Non
     values = parse_orders([each for each in words if "=" in each], "learn freeze")
     typed = [each.partition("=")[0].strip() for each in words]
 
-    def make(state: LearnState) -> KnobsSetting:
-        return KnobsSetting(tuple(resolve_knob(each, config, state) for each in typed), values)
-
-    before, after = _order(chosen, "KnobsFrozen", make)
     with open_existing(config) as store:
+        before, after = freeze_knobs(store, config, typed, values, time.time())
         price = order_price(store, config, time.time()) if values else None
     done = [_frozen_sentence(name, before, after) for name in typed]
     if not typed:
@@ -202,23 +163,8 @@ def unfreeze(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> N
     """Undo `freeze`. Without a name, for all knobs."""
     config = chosen.config()
 
-    def make(state: LearnState) -> KnobsSetting:
-        names = tuple(resolve_knob(each, config, state) for each in knobs)
-        for name in names:
-            around = freeze_of(state, name)
-            if around not in (None, name):
-                raise BadInput(
-                    f"{name} is frozen with all of {around}; to thaw that: "
-                    + chosen.hint(f"learn unfreeze {around}")
-                )
-            if around is None and state.all_frozen:
-                raise BadInput(
-                    f"every knob is frozen, {name} too; to thaw them: "
-                    + chosen.hint("learn unfreeze")
-                )
-        return KnobsSetting(names)
-
-    before, after = _order(chosen, "KnobsThawed", make)
+    with open_existing(config) as store:
+        before, after = unfreeze_knobs(store, config, knobs, time.time())
     thawed = sorted(before.frozen.keys() - after.frozen.keys())
     done = [f"thawed: {', '.join(thawed)}"] if thawed else []
     if before.all_frozen and not after.all_frozen:
@@ -246,7 +192,9 @@ def reset(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None
 
     It is not learned again until `hotset learn unreset`. A person's trials and frozen knobs stay.
     """
-    before, after = _order_about(chosen, "LearningReset", knobs)
+    config = chosen.config()
+    with open_existing(config) as store:
+        before, after = reset_knobs(store, config, knobs, time.time())
     old = {row.id: row for row in rows(before)}
     gone = [row for row in rows(after) if row.stage == "reset" != old[row.id].stage]
     done = [f"took back {row.id} ({', '.join(sorted(row.knobs))})" for row in gone]
@@ -306,7 +254,9 @@ def _frozen_values(state: LearnState, knobs: Sequence[str]) -> set[str]:
 def unreset(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> None:
     """Let what `reset` took back be learned again. It comes back when sessions show again that it
     pays; without a name, everything."""
-    before, after = _order_about(chosen, "ResetLifted", knobs)
+    config = chosen.config()
+    with open_existing(config) as store:
+        before, after = allow_again(store, config, knobs, time.time())
     names = sorted(name for name, marks in before.undone.items() if after.undone.get(name) != marks)
     done = f"may be learned again: {', '.join(names)}"
     asked = f" of {', '.join(knobs)}" if knobs else ""
@@ -314,30 +264,13 @@ def unreset(chosen: ProjectOptions, knobs: tuple[str, ...], as_json: bool) -> No
     _confirm(chosen, after, [done if names else nothing], as_json=as_json)
 
 
-def _order_about(
-    chosen: ProjectOptions, name: str, typed: Sequence[str]
-) -> tuple[LearnState, LearnState]:
-    """An order about knobs, or about changes by their ids."""
-    config = chosen.config()
-
-    def make(state: LearnState) -> KnobsSetting:
-        ids = tuple(each for each in typed if _CHANGE_ID.fullmatch(each))
-        if ids and len(ids) < len(typed):
-            raise BadInput("say either knobs or ids of changes, not both")
-        if unknown := [each for each in ids if each not in state.changes]:
-            raise BadInput(f"no change {unknown[0]}; see: {chosen.hint('learn status --json')}")
-        knobs = () if ids else tuple(resolve_knob(each, config, state) for each in typed)
-        return KnobsSetting(knobs, changes=ids)
-
-    return _order(chosen, name, make)
-
-
 @click.command("on", epilog=examples("hotset learn on"))
 @project_options
 @as_json
 def on(chosen: ProjectOptions, as_json: bool) -> None:
     """New sessions get what was learned."""
-    before, after = _order(chosen, "LearningSwitched", lambda _: KnobsSetting())
+    with open_existing(chosen.config()) as store:
+        before, after = switch_learning(store, time.time(), is_on=True)
     done = ["nothing was done: it was not switched off by `hotset learn off`"]
     _confirm(chosen, after, done if before.is_on else [], as_json=as_json)
 
@@ -347,28 +280,10 @@ def on(chosen: ProjectOptions, as_json: bool) -> None:
 @as_json
 def off(chosen: ProjectOptions, as_json: bool) -> None:
     """New sessions get the defaults; what was learned stays, for `hotset learn on`."""
-    before, after = _order(chosen, "LearningSwitched", lambda _: KnobsSetting(is_on=False))
+    with open_existing(chosen.config()) as store:
+        before, after = switch_learning(store, time.time(), is_on=False)
     done = ["nothing was done: it was switched off before"]
     _confirm(chosen, after, [] if before.is_on else done, as_json=as_json)
-
-
-def _order(
-    chosen: ProjectOptions, name: str, make: Callable[[LearnState], msgspec.Struct]
-) -> tuple[LearnState, LearnState]:
-    """Writes a person's order; returns the state without and with it. Raises `BadInput` where it
-    cannot be followed."""
-    now = time.time()
-    with open_existing(chosen.config()) as store:
-        state = read_state(store)
-        event = learn_event(name, make(state), now)
-        tried = fold(state, state.number + 1, name, str(event.detail["data"]), now)
-        if tried.skipped_count > state.skipped_count:
-            raise BadInput(
-                "that is more than there is: every arm, the default included, needs 10 %; see: "
-                "hotset learn trial"
-            )
-        store.keep(event).result()
-        return state, read_state(store)
 
 
 def _confirm(

@@ -21,7 +21,8 @@ from hotset.runtime.glance import status_line
 from hotset.runtime.machine import Machine
 from hotset.runtime.views.project import ViewedProject
 from hotset.surfaces.dashboard.access import PATH, DashboardAccess
-from hotset.surfaces.dashboard.routes import API_ROUTES, ApiRoute, openapi
+from hotset.surfaces.dashboard.api_route import ApiRoute
+from hotset.surfaces.dashboard.routes import API_ROUTES, openapi
 from hotset.typed import convert, decode
 
 _STATIC = Path(__file__).parent / "static"

@@ -3,7 +3,7 @@ OpenAPI description are made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -39,19 +39,9 @@ from hotset.runtime.views.window import (
     read_timeline,
     read_window,
 )
+from hotset.surfaces.dashboard.api_route import ApiRoute, Name, NoQuestion, Number, PageSize
+from hotset.surfaces.dashboard.routes_parts import ROUTES as PART_ROUTES
 from hotset.typed import json_schemas
-
-Number = Annotated[int, Meta(ge=0, le=2**31)]
-PageSize = Annotated[int, Meta(ge=1, le=1000)]
-Name = Annotated[str, Meta(max_length=300)]
-
-
-class NoQuestion(Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing is asked."""
-
-
-class SessionQuestion(Struct, frozen=True, forbid_unknown_fields=True):
-    session: Name
 
 
 class TurnQuestion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,19 +92,6 @@ class ActDone:
     """The orders that hold now."""
     price: PrefixPrice | None
     """What it costs to do it at once; None where it costs nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiRoute:
-    path: str
-    """Below `api/`; names in braces are fields of the question."""
-    summary: str
-    question: type[Struct]
-    answer: Any
-    """The type of what `run` returns."""
-    run: Callable[[ViewedProject, Any], Any]
-    acts: bool = False
-    """It changes something: POST, with the question as its body."""
 
 
 def _window(project: ViewedProject, asked: TurnQuestion) -> WindowView:
@@ -210,6 +187,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ),
     ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
     ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
+    *PART_ROUTES,
 )
 
 
