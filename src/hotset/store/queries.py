@@ -25,7 +25,7 @@ from hotset.nouns.memory import (
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
-from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
+from hotset.store.port import CANDIDATES, FEW, LATEST, BranchStart, MemoryRows, SessionUse
 from hotset.store.tables import (
     MEMORY,
     MEMORY_LINK,
@@ -210,6 +210,63 @@ class SqlLookup:
         ).fetchone()
         assert row is not None
         return MemoryRows(*(int(count) for count in row))
+
+
+_RECENT = """
+    SELECT session.id, session.title, session.agent, session.key FROM session
+        LEFT JOIN (SELECT session, max(seq) AS seq FROM turn GROUP BY session) AS used
+        ON used.session = session.id ORDER BY used.seq DESC, session.seq DESC
+"""
+_BRANCHES = """
+    SELECT start.branch, start.first, coalesce(before.turn, 0) FROM
+        (SELECT branch, min(turn) AS first, min(seq) AS seq FROM node
+            WHERE session = ?1 AND branch > 0 AND NOT aside GROUP BY branch) AS start
+        JOIN node AS this ON this.seq = start.seq
+        LEFT JOIN node AS before ON before.chain = this.parent AND before.session = ?1
+        ORDER BY start.branch
+"""
+
+
+def recent_ids(connection: apsw.Connection, words: str, agent: str) -> Sequence[SessionId]:
+    """By names that are not verified: what is shown of a session is read, and verified, by its
+    id."""
+    wanted = words.casefold().split()
+    rows: Iterable[Any] = connection.execute(_RECENT)
+    return [
+        SessionId(id)
+        for id, *names in rows
+        if (not agent or names[1] == agent)
+        and (not wanted or holds_words(wanted, (id, *map(str, names))))
+    ]
+
+
+def holds_words(wanted: Sequence[str], names: Iterable[str]) -> bool:
+    """True if each of these words, in small letters, is a part of a name."""
+    text = "\n".join(names).casefold()
+    return all(word in text for word in wanted)
+
+
+def session_uses(connection: apsw.Connection, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+    look = SqlLookup(connection)
+    found = ((look.session(id), look.last_turn(id)) for id in ids)
+    count = "SELECT count(*) FROM turn WHERE session = ?"
+    return [
+        SessionUse(session, int(read_value(connection, count, session.id) or 0), last)
+        for session, last in found
+        if session is not None
+    ]
+
+
+def agents(connection: apsw.Connection) -> Sequence[str]:
+    rows: Iterable[Any] = connection.execute(
+        "SELECT agent FROM session GROUP BY agent ORDER BY count(*) DESC, agent"
+    )
+    return [str(agent) for (agent,) in rows]
+
+
+def branch_starts(connection: apsw.Connection, session: SessionId) -> Sequence[BranchStart]:
+    rows: Iterable[Any] = connection.execute(_BRANCHES, (session,))
+    return [BranchStart(int(branch), int(first), int(after)) for branch, first, after in rows]
 
 
 def read_value(connection: apsw.Connection, sql: str, *given: Any) -> Any:

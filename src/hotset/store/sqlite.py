@@ -40,7 +40,16 @@ from hotset.store.connection import (
 from hotset.store.lineage import find_origin
 from hotset.store.migrations import migrate, refuse_unreadable
 from hotset.store.page_table import ANY_STEP, PageTables, planned_at
-from hotset.store.port import MATCHES, Census, Damage, Row, SessionOrigin, Where
+from hotset.store.port import (
+    MATCHES,
+    BranchStart,
+    Census,
+    Damage,
+    Row,
+    SessionOrigin,
+    SessionUse,
+    Where,
+)
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
     DATABASE,
@@ -266,13 +275,29 @@ class SqliteStore:
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
 
+    def recent_ids(self, words: str = "", agent: str = "") -> Sequence[SessionId]:
+        return self._read(queries.recent_ids, words, agent)
+
+    def session_uses(self, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+        with self._reading() as connection, connection:
+            found = queries.session_uses(connection, ids)
+        return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
+
+    def agents(self) -> Sequence[str]:
+        return self._read(queries.agents)
+
+    def branch_starts(self, session: SessionId) -> Sequence[BranchStart]:
+        return self._read(queries.branch_starts, session)
+
     def origin(self, asked: RequestReceived) -> SessionOrigin:
         with self._reading() as connection, connection:
             found = find_origin(asked, queries.SqlLookup(connection))
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
-    def turns(self, session: SessionId) -> Iterator[Turn]:
-        return self._of_session(TURN, session)
+    def turns(self, session: SessionId, within: tuple[int, int] | None = None) -> Iterator[Turn]:
+        which = _set_conditions(("session = ?", (session,)), ("number BETWEEN ? AND ?", within))
+        for turn in self._stream(TURN, *which):
+            yield _as_asked(turn, turn.session == session and _is_within(turn.number, within))
 
     def nodes(self, session: SessionId) -> Iterator[Node]:
         return self._of_session(NODE, session)
@@ -280,9 +305,16 @@ class SqliteStore:
     def tools(self) -> Iterator[ToolSeen]:
         return self._stream(TOOL)
 
-    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
+    def events(
+        self,
+        session: SessionId | None = None,
+        name: str | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Event]:
         which = _set_conditions(
-            ("session = ?", _one_tuple(session)), ("name = ?", _one_tuple(name))
+            ("session = ?", _one_tuple(session)),
+            ("name = ?", _one_tuple(name)),
+            ("turn BETWEEN ? AND ?", within),
         )
         for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
@@ -327,9 +359,16 @@ class SqliteStore:
             table = self._tables.table(connection, chains, as_of)
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
-    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
+    def bills(
+        self,
+        session: SessionId | None = None,
+        since: float | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Bill]:
         which = _set_conditions(
-            ("session = ?", _one_tuple(session)), ("time >= ?", _one_tuple(since))
+            ("session = ?", _one_tuple(session)),
+            ("time >= ?", _one_tuple(since)),
+            ("turn BETWEEN ? AND ?", within),
         )
         for bill in self._stream(BILL, *which):
             yield _as_asked(bill, session in (None, bill.session))
@@ -617,6 +656,10 @@ def _set_conditions(*every: tuple[str, tuple[Any, ...] | None]) -> tuple[list[st
     """The conditions that are set, and their values."""
     given = [(condition, values) for condition, values in every if values is not None]
     return [condition for condition, _ in given], [value for _, some in given for value in some]
+
+
+def _is_within(number: int, within: tuple[int, int] | None) -> bool:
+    return within is None or within[0] <= number <= within[1]
 
 
 def _one_tuple(value: Any) -> tuple[Any, ...] | None:

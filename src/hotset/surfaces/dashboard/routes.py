@@ -3,7 +3,7 @@ OpenAPI description are made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -32,19 +32,16 @@ from hotset.runtime.views.window import (
     read_timeline,
     read_window,
 )
+from hotset.surfaces.dashboard.api_route import (
+    ApiRoute,
+    Download,
+    Name,
+    NoQuestion,
+    Number,
+    PageSize,
+)
+from hotset.surfaces.dashboard.routes_sessions import ROUTES as SESSION_ROUTES
 from hotset.typed import json_schemas
-
-Number = Annotated[int, Meta(ge=0, le=2**31)]
-PageSize = Annotated[int, Meta(ge=1, le=1000)]
-Name = Annotated[str, Meta(max_length=300)]
-
-
-class NoQuestion(Struct, frozen=True, forbid_unknown_fields=True):
-    """Nothing is asked."""
-
-
-class SessionQuestion(Struct, frozen=True, forbid_unknown_fields=True):
-    session: Name
 
 
 class TurnQuestion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,19 +75,6 @@ class ActDone:
     """The orders that hold now."""
     price: PrefixPrice | None
     """What it costs to do it at once; None where it costs nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApiRoute:
-    path: str
-    """Below `api/`; names in braces are fields of the question."""
-    summary: str
-    question: type[Struct]
-    answer: Any
-    """The type of what `run` returns."""
-    run: Callable[[ViewedProject, Any], Any]
-    acts: bool = False
-    """It changes something: POST, with the question as its body."""
 
 
 def _window(project: ViewedProject, asked: TurnQuestion) -> WindowView:
@@ -153,18 +137,20 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("pages/{page}", "One page, with what became of it.", PageQuestion, PageHistory, _page),
     ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
     ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
+    *SESSION_ROUTES,
 )
 
 
 def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
     """The OpenAPI description of the dashboard's API."""
-    kinds = [kind for each in routes for kind in (each.question, each.answer)]
+    kinds = [
+        kind for each in routes for kind in (each.question, each.answer) if kind is not Download
+    ]
     _, components = json_schemas(kinds, "#/components/schemas/{name}")
     paths: dict[str, Any] = {}
     for each in routes:
-        (answer,), _ = json_schemas([each.answer], "#/components/schemas/{name}")
         fields = components[each.question.__name__]
-        ok = {"description": each.summary, "content": {"application/json": {"schema": answer}}}
+        ok = {"description": each.summary, "content": _content(each.answer)}
         operation: dict[str, Any] = {
             "summary": each.summary,
             "operationId": each.path.replace("/", "_").translate({123: None, 125: None}),
@@ -184,6 +170,13 @@ def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": {**components, "Refusal": _REFUSAL}},
     }
+
+
+def _content(answer: Any) -> dict[str, Any]:
+    if answer is Download:
+        return {"application/x-ndjson": {"schema": {"type": "string"}}}
+    (schema,), _ = json_schemas([answer], "#/components/schemas/{name}")
+    return {"application/json": {"schema": schema}}
 
 
 _REFUSAL = {
