@@ -16,11 +16,12 @@ from hotset.nouns.turn import Event, Session, Turn
 from hotset.nouns.window import Cause
 from hotset.runtime.audit import RETRIEVED
 from hotset.runtime.decision import logged_candidates
-from hotset.runtime.metrics import unused_tools
+from hotset.runtime.metrics import known_prices, unused_tools
 from hotset.runtime.views.words import break_words
 from hotset.store.port import Store, Where
+from hotset.window.ledger import PriceOf
 from hotset.window.page_text import path_in
-from hotset.window.price import dollars, price_of
+from hotset.window.price import dollars
 
 _MOST_SESSIONS = 20
 _MOST_TURNS = 2_000
@@ -54,7 +55,7 @@ class FindingAction:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CostFinding:
     """Something that costs money or time, and what to do about it."""
 
     kind: str
@@ -73,7 +74,7 @@ class Finding:
 class Findings:
     """The findings over the latest sessions."""
 
-    rows: tuple[Finding, ...]
+    rows: tuple[CostFinding, ...]
     sessions: int
     """Looked at."""
     turns: int
@@ -96,12 +97,12 @@ class _Looked:
 
 def read_findings(store: Store, config: Config, now: float) -> Findings:
     """The findings, those that cost most first. Reads the latest sessions alone."""
-    looked = list(_look(store))
+    looked, prices = list(_look(store)), known_prices(config)
     found = [
         *_unused(store, config),
-        *(each for one in looked for each in _of_session(one, config)),
-        *_fillers(looked, config),
-        *_told(store, config, looked),
+        *(each for one in looked for each in _of_session(one, prices)),
+        *_fillers(looked, prices),
+        *_told(store, prices, looked),
         *_bypassed(store, now),
     ]
     found.sort(key=lambda each: (-(each.dollars or 0.0), -each.tokens))
@@ -147,7 +148,7 @@ def _paths(store: Store, pages: Sequence[Page]) -> dict[str, str]:
     return found
 
 
-def _cut_kinds(found: Iterable[Finding]) -> Iterator[Finding]:
+def _cut_kinds(found: Iterable[CostFinding]) -> Iterator[CostFinding]:
     """The first few of each kind: a hundred of one would hide the others."""
     seen = Counter[str]()
     for each in found:
@@ -156,12 +157,12 @@ def _cut_kinds(found: Iterable[Finding]) -> Iterator[Finding]:
             yield each
 
 
-def _unused(store: Store, config: Config) -> Iterator[Finding]:
+def _unused(store: Store, config: Config) -> Iterator[CostFinding]:
     unused = unused_tools(store, config)
     if unused is None or not unused.names:
         return
     named = ", ".join(unused.names[:3]) + (" and others" if len(unused.names) > 3 else "")
-    yield Finding(
+    yield CostFinding(
         "unused_tools",
         f"{len(unused.names)} of {unused.offered} tools ({named}) were not called in the latest "
         f"{_many(unused.sessions, 'session')}; their descriptions take {unused.tokens:,} tokens of "
@@ -175,14 +176,14 @@ def _unused(store: Store, config: Config) -> Iterator[Finding]:
     )
 
 
-def _of_session(one: _Looked, config: Config) -> Iterator[Finding]:
-    yield from _read_again(one, config)
-    yield from _without_cache(one, config)
-    yield from _broken(one, config)
-    yield from _asked_back(one, config)
+def _of_session(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
+    yield from _read_again(one, prices)
+    yield from _without_cache(one, prices)
+    yield from _broken(one, prices)
+    yield from _asked_back(one, prices)
 
 
-def _read_again(one: _Looked, config: Config) -> Iterator[Finding]:
+def _read_again(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
     reads: dict[str, list[Page]] = {}
     for page in one.pages:
         if page.kind is Kind.FILE and (path := one.paths.get(page.call, "")):
@@ -194,11 +195,11 @@ def _read_again(one: _Looked, config: Config) -> Iterator[Finding]:
         again = len({each.digest for each in pages}) < len(pages)
         same = "" if again else ", each time with other content"
         turns = f"turns {pages[0].turn} to {pages[-1].turn}"
-        yield Finding(
+        yield CostFinding(
             "read_again",
             f"{path} was read {len(pages)} times in {_name(one)} ({turns}{same}): "
             f"{tokens:,} tokens after the first time. Pinned, it stays in the window.",
-            _write_dollars(one, config, tokens),
+            _write_dollars(one, prices, tokens),
             is_measured=False,
             tokens=tokens,
             action=_order(OrderAct.PIN, pages[-1].id, "Pin the latest"),
@@ -207,17 +208,17 @@ def _read_again(one: _Looked, config: Config) -> Iterator[Finding]:
         )
 
 
-def _without_cache(one: _Looked, config: Config) -> Iterator[Finding]:
+def _without_cache(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
     bills = [each for each in one.bills if not each.usage.estimated]
     prompt = sum(each.usage.prompt for each in bills)
     read = sum(each.usage.cache_read for each in bills)
-    prices = [price_of(each.model, config.prices, each.upstream) for each in bills]
-    sells = [price for price in prices if price.read < 1]
+    known = (prices(each.model, each.upstream) for each in bills)
+    sells = [price for price in known if price.read < 1]
     if len(bills) < _FEWEST_TURNS or read > _NO_CACHE * prompt or not sells:
         return
     past = sum(each.usage.prompt for each in bills[:-1])
     saved = past * sells[-1].input * (1 - sells[-1].read) / 1e6
-    yield Finding(
+    yield CostFinding(
         "no_cache",
         f"{_name(one)} read {100 * read / max(1, prompt):.0f} % of its {prompt:,} prompt tokens "
         "from the provider's cache: something at the front of each prompt changes, or the client "
@@ -230,13 +231,13 @@ def _without_cache(one: _Looked, config: Config) -> Iterator[Finding]:
     )
 
 
-def _broken(one: _Looked, config: Config) -> Iterator[Finding]:
+def _broken(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
     found: dict[str, tuple[int, int, float]] = {}
     before = 0
     for bill in one.bills:
         prompt = bill.usage.prompt // max(1, bill.calls)
         if bill.broke:
-            price = price_of(bill.model, config.prices, bill.upstream)
+            price = prices(bill.model, bill.upstream)
             again = max(0, min(prompt, before) - bill.usage.cache_read // max(1, bill.calls))
             more = again * price.input * (price.write - price.read) / 1e6
             turns, tokens, cost = found.get(bill.broke, (0, 0, 0.0))
@@ -247,7 +248,7 @@ def _broken(one: _Looked, config: Config) -> Iterator[Finding]:
             continue
         own = cause in _OWN_BREAKS
         aim = " That is less than reading them on would have cost." if cause == Cause.PAYS else ""
-        yield Finding(
+        yield CostFinding(
             "break_own" if own else "break",
             f"In {_name(one)} {_many(turns, 'prompt')} began anew, because {break_words(cause)}: "
             f"{tokens:,} tokens were written to the cache again.{aim}",
@@ -265,7 +266,7 @@ def _broken(one: _Looked, config: Config) -> Iterator[Finding]:
         )
 
 
-def _asked_back(one: _Looked, config: Config) -> Iterator[Finding]:
+def _asked_back(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
     calls: dict[str, list[Event]] = {}
     for event in one.events:
         if event.name == RETRIEVED and event.detail.get("found") and event.detail.get("id"):
@@ -285,11 +286,11 @@ def _asked_back(one: _Looked, config: Config) -> Iterator[Finding]:
             action = _order(OrderAct.PIN, page.id, "Pin it")
         else:
             action = FindingAction("command", "Look at it", f"hotset recall {id}")
-        yield Finding(
+        yield CostFinding(
             "asked_back",
             f"The model asked for {what} ({id}) {len(events)} times in {_name(one)}: {tokens:,} "
             "tokens came back.",
-            _write_dollars(one, config, tokens),
+            _write_dollars(one, prices, tokens),
             is_measured=False,
             tokens=tokens,
             action=action,
@@ -298,7 +299,7 @@ def _asked_back(one: _Looked, config: Config) -> Iterator[Finding]:
         )
 
 
-def _fillers(looked: Sequence[_Looked], config: Config) -> Iterator[Finding]:
+def _fillers(looked: Sequence[_Looked], prices: PriceOf) -> Iterator[CostFinding]:
     """Tools, and MCP servers with all of theirs, whose results are most of what was sent."""
     sizes, largest = Counter[str](), dict[str, Counter[str]]()
     every = 0
@@ -309,14 +310,14 @@ def _fillers(looked: Sequence[_Looked], config: Config) -> Iterator[Finding]:
                 name = _server(page.tool) or page.tool
                 sizes[name] += page.size
                 largest.setdefault(name, Counter())[page.tool] += page.size
-    paid = sum(_prompt_dollars(each, config) for one in looked for each in one.bills)
+    paid = sum(_prompt_dollars(each, prices) for one in looked for each in one.bills)
     for name, size in sizes.most_common(2):
         tokens = size // _CHARS_PER_TOKEN
         if size < _FILLS * every or tokens < _LEAST_TOKENS:
             continue
         tool = largest[name].most_common(1)[0][0]
         what = name if name == tool else f"The server {name.removeprefix('mcp__')}"
-        yield Finding(
+        yield CostFinding(
             "fills",
             f"{what} returned {100 * size / every:.0f} % of all that was in the latest "
             f"{_many(len(looked), 'session')} ({tokens:,} tokens), and has that share of what "
@@ -332,7 +333,7 @@ def _fillers(looked: Sequence[_Looked], config: Config) -> Iterator[Finding]:
         )
 
 
-def _told(store: Store, config: Config, looked: Sequence[_Looked]) -> Iterator[Finding]:
+def _told(store: Store, prices: PriceOf, looked: Sequence[_Looked]) -> Iterator[CostFinding]:
     """Memories that were told again and again."""
     times = Counter[str]()
     tokens = Counter[str]()
@@ -346,13 +347,13 @@ def _told(store: Store, config: Config, looked: Sequence[_Looked]) -> Iterator[F
                 if each.is_taken and each.source == "memory":
                     times[each.key] += 1
                     tokens[each.key] += each.tokens
-                    more = _write_dollars(one, config, each.tokens) or 0.0
+                    more = _write_dollars(one, prices, each.tokens) or 0.0
                     cost[each.key] = cost.get(each.key, 0.0) + more
     for key, many in times.most_common(_MOST_OF_A_KIND):
         if many < _TOLD:
             continue
         ids = key.replace(",", " ")
-        yield Finding(
+        yield CostFinding(
             "told_often",
             f"{ids} was told at {many} of the latest {turns:,} prompts ({tokens[key]:,} tokens). A "
             "rule that always holds is cheaper in AGENTS.md.",
@@ -363,14 +364,14 @@ def _told(store: Store, config: Config, looked: Sequence[_Looked]) -> Iterator[F
         )
 
 
-def _bypassed(store: Store, now: float) -> Iterator[Finding]:
+def _bypassed(store: Store, now: float) -> Iterator[CostFinding]:
     reasons = Counter(
         str(event.detail.get("reason", ""))
         for event in store.events(name="Bypassed")
         if now - event.time < 7 * _DAY
     )
     for reason, many in reasons.most_common(3):
-        yield Finding(
+        yield CostFinding(
             "bypassed",
             f"{_many(many, 'call')} went through unchanged in the last 7 days: {reason}.",
             None,
@@ -399,16 +400,16 @@ def _server(tool: str) -> str:
     return "__".join(parts[:2]) if len(parts) > 2 and parts[0] == "mcp" else ""
 
 
-def _write_dollars(one: _Looked, config: Config, tokens: int) -> float | None:
+def _write_dollars(one: _Looked, prices: PriceOf, tokens: int) -> float | None:
     """What writing these tokens once costs: the least that they cost."""
     bill = next(reversed(one.bills), None)
     if bill is None:
         return None
-    price = price_of(bill.model, config.prices, bill.upstream)
+    price = prices(bill.model, bill.upstream)
     return tokens * price.input * price.write / 1e6
 
 
-def _prompt_dollars(bill: Bill, config: Config) -> float:
-    price = price_of(bill.model, config.prices, bill.upstream)
+def _prompt_dollars(bill: Bill, prices: PriceOf) -> float:
+    price = prices(bill.model, bill.upstream)
     whole = dollars(price, bill.usage, bill.calls)
     return whole - bill.usage.output * price.output / 1e6

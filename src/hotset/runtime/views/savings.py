@@ -16,10 +16,11 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Session
 from hotset.runtime.learned_state import read_state
 from hotset.runtime.learning_view import arm_views
-from hotset.runtime.metrics import Account, empty_ledger
+from hotset.runtime.metrics import Account, empty_ledger, known_prices
 from hotset.runtime.views.words import break_words
 from hotset.store.port import Store
-from hotset.window.price import dollars, price_of
+from hotset.window.ledger import PriceOf
+from hotset.window.price import dollars
 
 DAY = 86_400.0
 _BIG_WINDOW = 1_000_000
@@ -178,7 +179,7 @@ class _Broken:
 class _Tally:
     """Everything that is added up in one pass over the bills."""
 
-    config: Config
+    price_of: PriceOf
     shares: Mapping[SessionId | None, _Shares]
     all: _Sum = field(default_factory=_Sum)
     groups: dict[str, _Sum] = field(default_factory=dict)
@@ -190,7 +191,7 @@ class _Tally:
     too_long: int = 0
 
     def add(self, bill: Bill, group: str, day: str) -> None:
-        price = price_of(bill.model, self.config.prices, bill.upstream)
+        price = self.price_of(bill.model, bill.upstream)
         share = self.shares[bill.session]
         whole = bill.whole.prompt * share.tokens
         spent = dollars(price, bill.usage, bill.calls)
@@ -230,8 +231,9 @@ def read_savings(
 ) -> SavingsView:
     """What was saved since a moment. Reads the bills since then."""
     bills = [each for each in store.bills(since=since or None) if each.usage.prompt]
+    prices = known_prices(config)
     accounts = _accounts(bills, config)
-    tally = _Tally(config, _shares(bills, config, accounts))
+    tally = _Tally(prices, _shares(bills, prices, accounts))
     sessions = _sessions(store, by)
     group_of = _grouping(by, config, sessions)
     for bill in bills:
@@ -278,11 +280,11 @@ def _accounts(bills: Iterable[Bill], config: Config) -> dict[SessionId | None, A
 
 
 def _shares(
-    bills: Iterable[Bill], config: Config, accounts: Mapping[SessionId | None, Account]
+    bills: Iterable[Bill], price_of: PriceOf, accounts: Mapping[SessionId | None, Account]
 ) -> dict[SessionId | None, _Shares]:
     found: dict[SessionId | None, _Shares] = {}
     for bill in bills:
-        price = price_of(bill.model, config.prices, bill.upstream)
+        price = price_of(bill.model, bill.upstream)
         own = found.setdefault(bill.session, _Shares())
         own.tokens += bill.whole.prompt
         own.dollars += dollars(price, bill.whole)
