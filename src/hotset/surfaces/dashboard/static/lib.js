@@ -5,7 +5,9 @@ import {
 
 export * from "./vendor/preact-htm.js";
 
-const API = "/hotset/api/";
+/** The path of this project's dashboard, with a slash at its end: it names the project, so that tabs of two projects never mix. */
+export const BASE = new URL(".", import.meta.url).pathname;
+const API = `${BASE}api/`;
 
 /** The answer of the API as JSON; throws an Error with the server's sentence. */
 export async function api(path, params = {}, options = {}) {
@@ -86,6 +88,16 @@ export function ago(seconds) {
 }
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
+
+/** Loads `views/NAME.css` once. */
+export function useStyle(name) {
+  useEffect(() => {
+    const href = `${BASE}views/${name}.css`;
+    if ([...document.styleSheets].some((each) => each.href?.endsWith(href)) || document.querySelector(`link[href="${href}"]`)) return;
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href });
+    document.head.append(link);
+  }, [name]);
+}
 
 /** A sentence where there is nothing to show, and what to do. */
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
