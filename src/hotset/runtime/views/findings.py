@@ -13,7 +13,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.order import OrderAct
 from hotset.nouns.page import Kind, Page
 from hotset.nouns.turn import Event, Session, Turn
-from hotset.nouns.window import Cause
+from hotset.nouns.window import Cause, Spot
 from hotset.runtime.audit import RETRIEVED
 from hotset.runtime.decision import logged_candidates
 from hotset.runtime.metrics import known_prices, unused_tools
@@ -24,9 +24,9 @@ from hotset.window.page_text import path_in
 from hotset.window.price import dollars
 
 _MOST_SESSIONS = 20
-_MOST_TURNS = 2_000
-"""Over all of these sessions, the latest first: a session of thousands of turns does not make the
-page slow."""
+_MOST_TURNS, _MOST_OF_SESSION = 2_000, 500
+"""Turns that are looked at, of all of these sessions and of one, the latest first: a session of
+thousands of turns does not make the page slow."""
 
 _READS = 4  # of one file in one session, from which on it is told
 _TOLD = 5  # times a memory is told
@@ -38,7 +38,8 @@ _LEAST_TOKENS = 2_000
 _MOST_OF_A_KIND = 5
 _CHARS_PER_TOKEN = 4
 _DAY = 86_400.0
-_OWN_BREAKS = frozenset({Cause.PAYS, Cause.OVERFLOW, Cause.GROWN, Cause.HANDOFF, Cause.PERSON})
+_WANTED_BREAKS = frozenset({Cause.PAYS, Cause.HANDOFF, Cause.PERSON})
+"""They save more than they cost, or somebody wanted them: the savings tell them, not a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def read_findings(store: Store, config: Config, now: float) -> Findings:
     looked, prices = list(_look(store)), known_prices(config)
     found = [
         *_unused(store, config),
-        *(each for one in looked for each in _of_session(one, prices)),
+        *(each for one in looked for each in _of_session(store, one, prices)),
         *_fillers(looked, prices),
         *_told(store, prices, looked),
         *_bypassed(store, now),
@@ -117,7 +118,7 @@ def _look(store: Store) -> Iterator[_Looked]:
         if left <= 0 or use.last is None:
             continue
         id, last = use.session.id, use.last.number
-        within = (max(1, last - left + 1), last)
+        within = (max(1, last - min(left, _MOST_OF_SESSION) + 1), last)
         turns = list(store.turns(id, within))
         left -= len(turns)
         pages = list(store.pages(Where(session=id, turns=within)))
@@ -176,14 +177,14 @@ def _unused(store: Store, config: Config) -> Iterator[CostFinding]:
     )
 
 
-def _of_session(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
-    yield from _read_again(one, prices)
+def _of_session(store: Store, one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
+    yield from _read_again(store, one, prices)
     yield from _without_cache(one, prices)
     yield from _broken(one, prices)
     yield from _asked_back(one, prices)
 
 
-def _read_again(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
+def _read_again(store: Store, one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
     reads: dict[str, list[Page]] = {}
     for page in one.pages:
         if page.kind is Kind.FILE and (path := one.paths.get(page.call, "")):
@@ -191,14 +192,15 @@ def _read_again(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
     for path, pages in reads.items():
         if len(pages) < _READS:
             continue
-        tokens = sum(each.size for each in pages[1:]) // _CHARS_PER_TOKEN
-        again = len({each.digest for each in pages}) < len(pages)
-        same = "" if again else ", each time with other content"
+        tokens = _shown_tokens(store, pages[1:])
+        if tokens < _LEAST_TOKENS:
+            continue  # hotset showed the others as a line that points to the first
+        same = ", each time changed" if len({each.digest for each in pages}) == len(pages) else ""
         turns = f"turns {pages[0].turn} to {pages[-1].turn}"
         yield CostFinding(
             "read_again",
             f"{path} was read {len(pages)} times in {_name(one)} ({turns}{same}): "
-            f"{tokens:,} tokens after the first time. Pinned, it stays in the window.",
+            f"{tokens:,} tokens were shown after the first time. Pinned, it stays in the window.",
             _write_dollars(one, prices, tokens),
             is_measured=False,
             tokens=tokens,
@@ -206,6 +208,16 @@ def _read_again(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
             session=one.session.id,
             page=pages[-1].id,
         )
+
+
+def _shown_tokens(store: Store, pages: Sequence[Page]) -> int:
+    """Tokens of these pages as they were first shown."""
+    rows = store.table([page.chain for page in pages]).shown
+    shown = (rows.get(Spot(page.chain, page.position)) for page in pages)
+    return sum(
+        row.tokens if row is not None else page.size // _CHARS_PER_TOKEN
+        for row, page in zip(shown, pages, strict=True)
+    )
 
 
 def _without_cache(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
@@ -244,24 +256,22 @@ def _broken(one: _Looked, prices: PriceOf) -> Iterator[CostFinding]:
             found[bill.broke] = turns + 1, tokens + again, cost + more
         before = prompt
     for cause, (turns, tokens, cost) in found.items():
-        if tokens < _LEAST_TOKENS:
+        if tokens < _LEAST_TOKENS or cause in _WANTED_BREAKS:
             continue
-        own = cause in _OWN_BREAKS
-        aim = " That is less than reading them on would have cost." if cause == Cause.PAYS else ""
+        if cause == Cause.COLD:
+            action = FindingAction(
+                "settings", "Have the fixed part cached for longer", '[knobs]\ncache.fixed = "auto"'
+            )
+        else:
+            action = FindingAction("command", "See what changed", f"hotset show {one.session.id}")
         yield CostFinding(
-            "break_own" if own else "break",
+            "break",
             f"In {_name(one)} {_many(turns, 'prompt')} began anew, because {break_words(cause)}: "
-            f"{tokens:,} tokens were written to the cache again.{aim}",
+            f"{tokens:,} tokens were written to the cache again.",
             cost,
             is_measured=False,
             tokens=tokens,
-            action=FindingAction(
-                "command",
-                "See when" if own else "See what changed",
-                f"hotset events {one.session.id} --type eviction"
-                if own
-                else f"hotset show {one.session.id}",
-            ),
+            action=action,
             session=one.session.id,
         )
 

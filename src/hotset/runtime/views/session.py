@@ -4,7 +4,9 @@ Surfaces read it from here."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -20,9 +22,9 @@ from hotset.runtime.decision import PageChange, difference
 from hotset.runtime.handoffs import handoffs_in
 from hotset.runtime.reader import find_reference
 from hotset.runtime.search import find_text
+from hotset.runtime.views.project import ViewedProject
 from hotset.runtime.views.sessions import SessionRow, list_family
 from hotset.runtime.views.words import CAUSE_WORDS, FORM_WORDS, break_words
-from hotset.sources.port import Source
 from hotset.store.port import BranchStart, Store, Where
 from hotset.text.terms import excerpt, terms
 from hotset.window.price import dollars, price_of
@@ -36,6 +38,7 @@ _MOST_DRIVERS = 4
 _MOST_SENTENCES = 12
 _CHARS_PER_TOKEN = 4
 _SEARCH_SECONDS = 2.0
+_FOLLOW_SECONDS = 0.5  # for pages that were kept a moment ago
 _EXCERPT_LINES = 5
 _NAMES = {
     Kind.PROMPT: "prompt",
@@ -368,12 +371,17 @@ def list_summaries(store: Store, session: SessionId) -> tuple[SummaryRow, ...]:
 
 
 def search_session(
-    sources: Sequence[Source], session: SessionId, words: str, limit: int = 20
+    project: ViewedProject, session: SessionId, words: str, limit: int = 20
 ) -> FoundInSession:
     """Pages of a session that fit these words, best first."""
-    history = next((each for each in sources if each.name == "history"), None)
-    if history is None or not words.strip():
-        return FoundInSession((), "" if history else "conversations are not indexed here")
+    history = next((each for each in project.sources if each.name == "history"), None)
+    index = project.open_index() if history is not None else None
+    if history is None or index is None:
+        return FoundInSession((), "conversations are not indexed here: search = true")
+    if not words.strip():
+        return FoundInSession((), "")
+    with suppress(HotsetError):  # the latest turns may be missing then
+        history.follow(project.store, index, time.monotonic() + _FOLLOW_SECONDS)
     only = Filter(sessions=frozenset({session}))
     found = find_text([(history, Query(words, only, limit, _SEARCH_SECONDS))])
     lacking = f"searched without {found.lacking}; the order may be worse" if found.lacking else ""

@@ -147,7 +147,7 @@ def _summaries(project: ViewedProject, asked: SessionQuestion) -> tuple[SummaryR
 
 def _search(project: ViewedProject, asked: WordsQuestion) -> FoundInSession:
     session = project.session(asked.session)
-    return search_session(project.sources, session.id, asked.words, asked.limit)
+    return search_session(project, session.id, asked.words, asked.limit)
 
 
 def _export(project: ViewedProject, asked: SessionQuestion) -> Download:

@@ -9,7 +9,6 @@ const KINDS = {
   fills: "Fills the window",
   no_cache: "No cache hits",
   break: "Began anew",
-  break_own: "Began anew, on purpose",
   told_often: "Told again and again",
   asked_back: "Asked back again and again",
   bypassed: "Went through unchanged",
@@ -31,12 +30,14 @@ function Action({ action }) {
   return html`<div class="todo"><span>${action.label}, ${where}</span><${Copy} text=${action.text} label=${action.label} /></div>`;
 }
 
-export default function FindingsView({ go, changed }) {
+export default function FindingsView({ go }) {
   useStyle("findings");
-  const state = useApi("findings", {}, changed);
+  const [looks, setLooks] = useState(0);
+  const state = useApi("findings", {}, looks);
   return html`<h1>What should I do?</h1>
     <${Loaded} state=${state}>${(found) => html`
-      <p class="dim">${found.turns ? `Looked at the latest ${plural(found.sessions, "session")} (${plural(found.turns, "turn")} since ${moment(found.since)}). What costs most comes first.` : "Nothing was looked at yet."}</p>
+      <p class="dim">${found.turns ? `Looked at the latest ${plural(found.sessions, "session")} (${plural(found.turns, "turn")} since ${moment(found.since)}). What costs most comes first.` : "Nothing was looked at yet."}
+        ${" "}<button type="button" onClick=${() => setLooks(looks + 1)}>Look again</button></p>
       ${found.rows.length === 0 && html`<${Empty}>${found.turns ? "Nothing to do: no finding is worth your time." : "No session is kept yet. Start one with: hotset wrap AGENT"}<//>`}
       <ol class="findings">${found.rows.map((row, at) => html`<li key=${row.kind + row.session + at} class="card">
         <div class="price"><strong>${row.dollars === null ? "no price" : dollars(row.dollars)}</strong>

@@ -1,5 +1,5 @@
 // Savings: what was paid and what it would have been, in groups, over days; why prefixes broke.
-import { Empty, Figure, Loaded, Pager, Plot, Table, dollars, html, number, percent, plural, tokens, useApi, useMemo, useStyle } from "../lib.js";
+import { Empty, Figure, Loaded, Pager, Plot, Table, dollars, html, number, percent, plural, tokens, useApi, useMemo, useState, useStyle } from "../lib.js";
 
 export const title = "Savings";
 
@@ -81,17 +81,19 @@ function BigWindow({ big }) {
       ${big.too_long > 0 ? ` ${plural(big.too_long, "turn")} would not have fitted into the model's own window.` : ""}</p>`;
 }
 
-export default function SavingsView({ query, setQuery, go, changed }) {
+export default function SavingsView({ query, setQuery, go }) {
   useStyle("savings");
   const by = GROUPS.some(([key]) => key === query.by) ? query.by : "day";
   const days = query.days ?? "30";
-  const state = useApi("savings", { by, days, offset: query.offset, limit: LIMIT }, changed);
+  const [looks, setLooks] = useState(0);
+  const state = useApi("savings", { by, days, offset: query.offset, limit: LIMIT }, looks);
   return html`<h1>Savings</h1>
     <div class="row choices">
       <label>Group by <select value=${by} onChange=${(event) => setQuery({ by: event.target.value, offset: null })}>
         ${GROUPS.map(([key, name]) => html`<option value=${key} selected=${key === by}>${name}</option>`)}</select></label>
       <label>Since <select value=${days} onChange=${(event) => setQuery({ days: event.target.value, offset: null })}>
         ${SPANS.map(([key, name]) => html`<option value=${key} selected=${String(key) === days}>${name}</option>`)}</select></label>
+      <button type="button" onClick=${() => setLooks(looks + 1)}>Add up again</button>
     </div>
     <${Loaded} state=${state}>${(view) => (view.all.turns === 0
       ? html`<${Empty}>No turn was paid for in this time. Start a session with: hotset wrap AGENT<//>`

@@ -116,7 +116,7 @@ function Search({ id, query, setQuery }) {
       ${found.rows.length === 0 ? html`<${Empty}>Nothing found. Try other words.<//>` : html`<ol class="hits">${found.rows.map((row) => html`<li key=${row.page} class="card">
         <p><button type="button" class="link" onClick=${() => setQuery({ page: row.page })}>${row.tool} ${row.kind.replaceAll("_", " ")}</button>
           <span class="dim"> in </span><button type="button" class="link" onClick=${() => setQuery({ tab: "turns", turn: row.turn })}>turn ${row.turn}</button></p>
-        <pre tabindex="0">${row.lines.map((line) => html`<${Marked} line=${line} />`)}</pre></li>`)}</ol>`}`}<//>`}`;
+        ${row.lines.some((line) => line.text.trim()) && html`<pre tabindex="0">${row.lines.map((line) => html`<${Marked} line=${line} />`)}</pre>`}</li>`)}</ol>`}`}<//>`}`;
 }
 
 function Marked({ line }) {
