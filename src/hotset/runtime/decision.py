@@ -108,7 +108,7 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
             _scale_event(event, ratio) for event in _turn_events(store, turn, RETRIEVED)
         ),
         uses=tuple(_turn_events(store, turn, USED)),
-        bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
+        bill=next(store.bills(turn.session, within=(turn.number, turn.number)), None),
     )
 
 
@@ -135,7 +135,7 @@ def lineage(nodes: Iterable[Node | OutlinedMessage], turn: Turn) -> list[Chain]:
 
 def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> Iterator[PageChange]:
     pages: dict[Chain, list[Page]] = {}
-    for page in store.pages(Where(session=turn.session)):
+    for page in store.pages(Where(session=turn.session)) if table.shown else ():
         pages.setdefault(page.chain, []).append(page)
     run: list[Shown] = []
     for chain in line:
@@ -211,11 +211,7 @@ def _find_spliced(
 
 
 def _turn_events(store: Store, turn: Turn, name: str) -> Iterator[Event]:
-    return (
-        event
-        for event in store.events(turn.session)
-        if event.name == name and event.turn == turn.number
-    )
+    return store.events(turn.session, name, (turn.number, turn.number))
 
 
 def _our_tools(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:

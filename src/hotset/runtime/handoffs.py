@@ -239,9 +239,7 @@ class SessionHandoff:
 
 def handoffs_in(store: Store, session: SessionId | None = None) -> Iterator[SessionHandoff]:
     """The handoffs of a session, or of all, in the order in which they came."""
-    found = [
-        each for each in store.events(session) if each.name == HANDOFF and each.session is not None
-    ]
+    found = [each for each in store.events(session, HANDOFF) if each.session is not None]
     keys = {each.session: _turn_ids(store, each.session) for each in found if each.session}
     for event in found:
         assert event.session is not None

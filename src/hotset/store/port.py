@@ -142,6 +142,27 @@ class SessionOutline:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionUse:
+    """A session, and how much it was used."""
+
+    session: Session
+    turns: int
+    last: Turn | None
+    """Its latest turn; None if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStart:
+    """Where a branch of a session leaves an older line."""
+
+    branch: int
+    first: int
+    """Its first turn."""
+    after: int
+    """The turn whose messages it follows; 0 if it began anew."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionOrigin:
     """Where a request would be placed."""
 
@@ -410,11 +431,32 @@ class Store(Protocol):
         last."""
         ...
 
+    def recent_ids(self, words: str = "", agent: str = "") -> Sequence[SessionId]:
+        """The same as ids: those of this agent, if one is named, whose title, agent, key or id
+        holds each of these words, in any case."""
+        ...
+
+    def session_uses(self, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+        """These sessions in this order, without reading all of their turns; ids of none are left
+        out."""
+        ...
+
+    def agents(self) -> Sequence[str]:
+        """The agents of all sessions, those with most sessions first."""
+        ...
+
+    def branch_starts(self, session: SessionId) -> Sequence[BranchStart]:
+        """Where each branch but the first begins, by number."""
+        ...
+
     def origin(self, asked: RequestReceived) -> SessionOrigin:
         """Where this request would be placed, by what is kept now. Nothing is written."""
         ...
 
-    def turns(self, session: SessionId) -> Iterator[Turn]: ...
+    def turns(self, session: SessionId, within: tuple[int, int] | None = None) -> Iterator[Turn]:
+        """Those of a session, or those `within` a first and a last number, both included; so with
+        events and bills."""
+        ...
 
     def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
         """A turn of a session, the latest without a number; None if there is none."""
@@ -427,7 +469,10 @@ class Store(Protocol):
     def tools(self) -> Iterator[ToolSeen]: ...
 
     def events(
-        self, session: SessionId | None = None, name: str | None = None
+        self,
+        session: SessionId | None = None,
+        name: str | None = None,
+        within: tuple[int, int] | None = None,
     ) -> Iterator[Event]: ...
 
     def events_after(
@@ -475,7 +520,10 @@ class Store(Protocol):
         ...
 
     def bills(
-        self, session: SessionId | None = None, since: float | None = None
+        self,
+        session: SessionId | None = None,
+        since: float | None = None,
+        within: tuple[int, int] | None = None,
     ) -> Iterator[Bill]: ...
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:

@@ -10,9 +10,7 @@ import apsw
 
 from hotset.errors import PageDamaged
 from hotset.nouns.note import Note
-from hotset.nouns.page import Chain, SessionId
-from hotset.store.port import OutlinedMessage, OutlinedPage, SessionOutline
-from hotset.store.tables import NOTE, Noun, RowTable, pack_hex, unpack_hex
+from hotset.store.tables import NOTE, Noun, RowTable, pack_hex
 
 ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
 
@@ -92,22 +90,3 @@ def latest_notes(
 
 def note_versions(connection: apsw.Connection, space: str, key: str) -> Sequence[Note]:
     return [NOTE.unpack(row) for row in connection.execute(_NOTE_VERSIONS, (space, pack_hex(key)))]
-
-
-def read_outline(connection: apsw.Connection, session: SessionId) -> SessionOutline:
-    messages: list[Any] = connection.execute(
-        "SELECT chain, parent, turn, aside FROM node WHERE session = ? ORDER BY seq", (session,)
-    ).fetchall()
-    pages: list[Any] = connection.execute(
-        "SELECT page.id, page.chain, page.position, page.kind, page.turn, page.tool, page.size, "
-        "gist.tokens FROM page LEFT JOIN gist ON gist.seq = page.seq WHERE page.session = ? "
-        "ORDER BY page.seq",
-        (session,),
-    ).fetchall()
-    return SessionOutline(
-        [
-            OutlinedMessage(Chain(unpack_hex(chain)), Chain(unpack_hex(parent)), turn, bool(aside))
-            for chain, parent, turn, aside in messages
-        ],
-        [OutlinedPage(id, Chain(unpack_hex(chain)), *rest) for id, chain, *rest in pages],
-    )

@@ -144,6 +144,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "handoffs:handoffs", "Agents that handed over, and the state that each left."
         ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
+        "findings": CommandEntry("findings:findings", "What costs most, and what to do about it."),
         "window": CommandEntry(
             "window:window", "What the model sees now; pin, restore or evict a page."
         ),

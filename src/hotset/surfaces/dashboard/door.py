@@ -21,7 +21,7 @@ from hotset.runtime.glance import status_line
 from hotset.runtime.machine import Machine
 from hotset.runtime.views.project import ViewedProject
 from hotset.surfaces.dashboard.access import PATH, DashboardAccess
-from hotset.surfaces.dashboard.api_route import ApiRoute
+from hotset.surfaces.dashboard.api_route import ApiRoute, Download
 from hotset.surfaces.dashboard.routes import API_ROUTES, openapi
 from hotset.typed import convert, decode
 
@@ -155,7 +155,7 @@ class DashboardDoor:
         found = await asyncio.to_thread(route.run, project, asked)
         if route.acts:
             await asyncio.to_thread(self._machine.orders.refresh, project.store)
-        return _json(found)
+        return _download(found) if isinstance(found, Download) else _json(found)
 
     def _live(self) -> Response:
         if self._listeners >= _MOST_LISTENERS:
@@ -201,6 +201,12 @@ async def _read_body(request: Request) -> bytes:
         if sum(map(len, pieces)) > _LONGEST:
             raise BadInput(f"an order may have {_LONGEST:,} bytes")
     return b"".join(pieces)
+
+
+def _download(found: Download) -> Response:
+    """Sent as it is read: each piece is made in a thread, and none waits for the next."""
+    headers = {"content-disposition": f'attachment; filename="{found.name}"'}
+    return StreamingResponse(found.pieces, media_type=found.media, headers=headers)
 
 
 def _json(value: Any) -> Response:

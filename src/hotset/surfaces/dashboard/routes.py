@@ -39,8 +39,16 @@ from hotset.runtime.views.window import (
     read_timeline,
     read_window,
 )
-from hotset.surfaces.dashboard.api_route import ApiRoute, Name, NoQuestion, Number, PageSize
+from hotset.surfaces.dashboard.api_route import (
+    ApiRoute,
+    Download,
+    Name,
+    NoQuestion,
+    Number,
+    PageSize,
+)
 from hotset.surfaces.dashboard.routes_parts import ROUTES as PART_ROUTES
+from hotset.surfaces.dashboard.routes_sessions import ROUTES as SESSION_ROUTES
 from hotset.typed import json_schemas
 
 
@@ -188,18 +196,20 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
     ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
     *PART_ROUTES,
+    *SESSION_ROUTES,
 )
 
 
 def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
     """The OpenAPI description of the dashboard's API."""
-    kinds = [kind for each in routes for kind in (each.question, each.answer)]
+    kinds = [
+        kind for each in routes for kind in (each.question, each.answer) if kind is not Download
+    ]
     _, components = json_schemas(kinds, "#/components/schemas/{name}")
     paths: dict[str, Any] = {}
     for each in routes:
-        (answer,), _ = json_schemas([each.answer], "#/components/schemas/{name}")
         fields = components[each.question.__name__]
-        ok = {"description": each.summary, "content": {"application/json": {"schema": answer}}}
+        ok = {"description": each.summary, "content": _content(each.answer)}
         operation: dict[str, Any] = {
             "summary": each.summary,
             "operationId": each.path.replace("/", "_").translate({123: None, 125: None}),
@@ -219,6 +229,13 @@ def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": {**components, "Refusal": _REFUSAL}},
     }
+
+
+def _content(answer: Any) -> dict[str, Any]:
+    if answer is Download:
+        return {"application/x-ndjson": {"schema": {"type": "string"}}}
+    (schema,), _ = json_schemas([answer], "#/components/schemas/{name}")
+    return {"application/json": {"schema": schema}}
 
 
 _REFUSAL = {
