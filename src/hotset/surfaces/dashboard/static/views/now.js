@@ -111,13 +111,14 @@ function compare(before, view) {
   return { pages, words };
 }
 
-function SessionPicker({ value, view, changed, onPick }) {
+function SessionPicker({ value, view, onPick }) {
   const [rows, setRows] = useState([]);
-  useEffect(() => {
+  const read = useCallback(() => {
     api("sessions", { limit: 200 }).then((found) => setRows((found.rows ?? found).map((each) => each.session?.id ? { ...each, ...each.session } : each)), () => setRows([]));
-  }, [changed]);
+  }, []);
+  useEffect(read, []);
   const known = rows.some((each) => each.id === value) || !value;
-  return html`<label class="picker">Session <select value=${value} onChange=${(event) => onPick(event.target.value)}>
+  return html`<label class="picker">Session <select value=${value} onFocus=${read} onChange=${(event) => onPick(event.target.value)}>
     <option value="">latest, whichever that is</option>
     ${!known && html`<option value=${value}>${value}</option>`}
     ${rows.map((each) => html`<option key=${each.id} value=${each.id}>${`${each.title || each.key || each.id} – ${[each.agent ?? each.client, ago(each.last ?? each.started)].filter(Boolean).join(", ")}`}</option>`)}
@@ -334,7 +335,7 @@ export default function Now({ query, setQuery, changed }) {
   const single = { session: view.session, last: view.turns, turns: [view.turn], sent: [view.sent], whole: [view.whole], marks: [] };
   const atTurn = turn || view.turn;
   return html`<div class=${query.piece ? "now with-panel" : "now"}><div class="picture">
-    <div class="row top"><h1>Now</h1><${SessionPicker} value=${query.session ?? ""} view=${view} changed=${changed} onPick=${(id) => { setSelected(null); setQuery({ session: id, turn: "", piece: "", from: "" }); }} /></div>
+    <div class="row top"><h1>Now</h1><${SessionPicker} value=${query.session ?? ""} view=${view} onPick=${(id) => { setSelected(null); setQuery({ session: id, turn: "", piece: "", from: "" }); }} /></div>
     <${Failure} error=${error} />
     <${Headline} view=${view} onOpen=${open} />
     <${Hint} />

@@ -35,10 +35,11 @@ export function Orders({ orders, onDone, onOpen }) {
 export function SwitchOff({ session, changed, onDone }) {
   const [now, setNow] = useState(false);
   const [says, setSays] = useState("");
-  const price = useApi("price", { session }, changed);
+  const [opened, setOpened] = useState(false);
+  const price = useApi(opened ? "price" : "", { session }, changed);
   const quote = price.data?.[0];
   const run = () => act("act", { act: "off", about: session, at_once: now }).then(() => { setSays("Switched off; take it back under your orders."); onDone(); }, (error) => setSays(error.message));
-  return html`<details class="off"><summary>Switch hotset off for this session</summary>
+  return html`<details class="off" onToggle=${(event) => setOpened(event.target.open)}><summary>Switch hotset off for this session</summary>
     <p class="small">Its requests then go out exactly as your client sends them. What was kept stays kept.</p>
     <${Failure} error=${price.error} />
     ${quote && (quote.refused ? html`<p class="warn">${quote.refused}</p>` : html`<${When} name="when-off" now=${now} onChange=${setNow} price=${quote.price} />
