@@ -100,7 +100,7 @@ function Steering({ page, form, latest, changed, onDone }) {
       ${tool && page.page.call && html`<button type="button" title="new results of this tool are always shown whole" onClick=${() => run("whole", tool)}>Never shorten ${tool}</button>`}
     </div>
     ${quotes.filter((each) => each.refused && each.act !== "pin").map((each) => html`<p class="dim small" key=${each.act}>${ACTS[each.act]}: not possible – ${each.refused}.</p>`)}
-    <p role="status">${says.text} ${says.undo && html`<button type="button" onClick=${() => undo(says.undo)}>Undo</button>`}</p>
+    <p role="status">${says.text} ${says.undo && !page.order && html`<button type="button" onClick=${() => undo(says.undo)}>Undo</button>`}</p>
   </section>`;
 }
 
