@@ -4,11 +4,13 @@ as a timeline; one page with what became of it. Surfaces read it from here."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
 
 from hotset.config import Config
+from hotset.errors import NotFound
 from hotset.nouns.bill import Bill
 from hotset.nouns.order import NO_ORDERS, WindowOrders
 from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId
@@ -27,6 +29,7 @@ _MOST_TEXT = 200_000  # bytes of a page that are shown at once
 _TOOLS = "tools"
 _HIDDEN = "hidden"
 _MARKS = {"Evicted": "evicted", RETRIEVED: "retrieved", "Bypassed": "bypassed"}
+_MOMENTS = {**_MARKS, "Ordered": "ordered", "Handoff": "handoff"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,8 @@ class TurnMark:
 
     turn: int
     name: str
-    """`evicted`, `retrieved`, `bypassed`, `broke` (the prefix was not extended), `ordered`."""
+    """`evicted`, `retrieved`, `bypassed`, `ordered`, `handoff`, or `broke`: the prefix was not
+    extended."""
     tokens: int
     cause: str
 
@@ -227,8 +231,9 @@ def read_timeline(
     bills = {each.turn: each for each in store.bills(session) if first <= each.turn <= last}
     marks: dict[int, dict[str, int]] = {}
     for event in store.events(session):
-        if first <= event.turn <= last and event.name in _MARKS:
-            own, name = marks.setdefault(event.turn, {}), _MARKS[event.name]
+        name = _MARKS.get(event.name)
+        if first <= event.turn <= last and name is not None and not _left_nothing(event):
+            own = marks.setdefault(event.turn, {})
             own[name] = own.get(name, 0) + int(event.detail.get("tokens", 0) or 1)
     return tuple(
         _point(turn, bills.get(turn.number), config, marks.get(turn.number, {}))
@@ -262,12 +267,17 @@ def read_session_timeline(
 
 
 def _mark_of(event: Event) -> TurnMark | None:
-    name = _MARKS.get(event.name)
-    if name is None:
+    name = _MOMENTS.get(event.name)
+    if name is None or _left_nothing(event):
         return None
     detail = event.detail
     cause = str(detail.get("cause") or detail.get("reason") or detail.get("act") or "")
     return TurnMark(event.turn, name, int(detail.get("tokens", 0) or 0), cause)
+
+
+def _left_nothing(event: Event) -> bool:
+    """The event says that the prefix changed, and nothing left with it."""
+    return event.detail.get("stubs") == 0
 
 
 def read_page_lines(store: Store, ids: Sequence[str]) -> tuple[PageLine, ...]:
@@ -306,7 +316,7 @@ def read_page(
         cause=row.cause if row is not None else "",
         reference=reference,
         asked_back=tuple(asked),
-        cost=_page_cost(store, config, page, _sizes(row, own, gist.tokens)),
+        cost=_page_cost(store, config, page, row, _size_before(own, gist.tokens)),
         order=_order_of(orders, Spot(page.chain, page.position)),
     )
 
@@ -530,23 +540,34 @@ def _latest_rows(
     return None, None, ""
 
 
-def _sizes(row: Shown | None, own: Shown | None, tokens: int) -> tuple[int, int, float]:
-    """A page's tokens until it left, from then on, and the moment at which it did."""
-    first = tokens if own is None else own.whole if own.form is Form.STUB else own.tokens
-    if row is None or row.form not in (Form.GONE, Form.STUB):
-        return first, first, 0.0
-    return first, row.tokens if row.form is Form.STUB else 0, row.time
-
-
-def _page_cost(store: Store, config: Config, page: Page, sizes: tuple[int, int, float]) -> float:
-    before, after, left = sizes
+def _page_cost(store: Store, config: Config, page: Page, row: Shown | None, tokens: int) -> float:
+    """Dollars of so many tokens, written once and read with every turn until the page left."""
+    has_left = row is not None and row.form in (Form.GONE, Form.STUB)
+    left = _left_with(store, page) if has_left else None
     cost, prices = 0.0, _Prices(config)
     for bill in store.bills(page.session):
-        if bill.turn >= page.turn:
+        if bill.turn >= page.turn and (left is None or bill.turn < left):
             price = prices[bill.model, bill.upstream]
             factor = price.write if bill.turn == page.turn else price.read
-            cost += (before if bill.time < left else after) * price.input * factor / 1e6
+            cost += tokens * price.input * factor / 1e6
     return cost
+
+
+def _size_before(own: Shown | None, tokens: int) -> int:
+    """A page's tokens while it was in the window."""
+    if own is None:
+        return tokens
+    return own.whole if own.form is Form.STUB else own.tokens
+
+
+def _left_with(store: Store, page: Page) -> int | None:
+    """The turn with which a page left; None if that is not known."""
+    for event in store.events(page.session, "Evicted"):
+        for id in str(event.detail.get("ids", "")).split():
+            with suppress(NotFound):
+                if page.id in store.reference(id).pages:
+                    return event.turn
+    return None
 
 
 def _order_of(orders: WindowOrders, spot: Spot) -> str:

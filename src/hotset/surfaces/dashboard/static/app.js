@@ -8,6 +8,7 @@ export const VIEWS = [
 const NAMES = new Map(VIEWS);
 const HIDDEN = new Set(["session"]); // a view that another one opens
 const LAST = "hotset.view";
+const TOGETHER_MS = 400;
 
 function place() {
   const name = location.pathname.slice(BASE.length).split("/")[0];
@@ -32,6 +33,8 @@ function useChanges() {
   const [state, setState] = useState({ changed: 0, live: false });
   useEffect(() => {
     let source = null;
+    let waits = null; // a reply is kept in several steps: one look at the end is enough
+    const tell = () => { waits = null; setState((before) => ({ changed: before.changed + 1, live: true })); };
     const listen = () => {
       if (document.hidden) { // a tab in the background costs nothing
         source?.close();
@@ -40,13 +43,13 @@ function useChanges() {
       }
       if (source) return;
       source = new EventSource(`${BASE}live`);
-      source.addEventListener("changed", () => setState((before) => ({ changed: before.changed + 1, live: true })));
+      source.addEventListener("changed", () => { waits ??= setTimeout(tell, TOGETHER_MS); });
       source.onopen = () => setState((before) => ({ ...before, live: true }));
       source.onerror = () => setState((before) => ({ ...before, live: false }));
     };
     listen();
     document.addEventListener("visibilitychange", listen);
-    return () => { document.removeEventListener("visibilitychange", listen); source?.close(); };
+    return () => { document.removeEventListener("visibilitychange", listen); source?.close(); clearTimeout(waits); };
   }, []);
   return state;
 }

@@ -12,6 +12,7 @@ export const title = "Now";
 const MOVE_MS = 600;
 const KNOWN = 60; // windows that are remembered while one moves over the turns
 const ROWS = 40;
+const LABEL = 255; // pixels of a price beside the line
 const HINT = "hotset.now.hint";
 const SHORT = new Set(["preview", "pointer", "gone"]);
 
@@ -111,13 +112,14 @@ function compare(before, view) {
   return { pages, words };
 }
 
-function SessionPicker({ value, view, changed, onPick }) {
+function SessionPicker({ value, view, onPick }) {
   const [rows, setRows] = useState([]);
-  useEffect(() => {
+  const read = useCallback(() => {
     api("sessions", { limit: 200 }).then((found) => setRows((found.rows ?? found).map((each) => each.session?.id ? { ...each, ...each.session } : each)), () => setRows([]));
-  }, [changed]);
+  }, []);
+  useEffect(read, []);
   const known = rows.some((each) => each.id === value) || !value;
-  return html`<label class="picker">Session <select value=${value} onChange=${(event) => onPick(event.target.value)}>
+  return html`<label class="picker">Session <select value=${value} onFocus=${read} onChange=${(event) => onPick(event.target.value)}>
     <option value="">latest, whichever that is</option>
     ${!known && html`<option value=${value}>${value}</option>`}
     ${rows.map((each) => html`<option key=${each.id} value=${each.id}>${`${each.title || each.key || each.id} – ${[each.agent ?? each.client, ago(each.last ?? each.started)].filter(Boolean).join(", ")}`}</option>`)}
@@ -246,8 +248,8 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
         <option value="">as fits best</option><option value="same">both rows to one scale</option><option value="fill">each row over the whole width</option></select></label></div>
     <p class="small changes" aria-live="polite">${changes.words.length ? `New in this turn: ${changes.words.join("; ")}.` : " "}</p>
     ${edge !== null && layout && html`<div class="edge" aria-hidden="true">
-      ${edge > 190 ? html`<span class="before" style=${{ right: `${width - edge + 8}px` }}>from the provider's cache: ${price(boundary.read_price)} a million</span>` : null}
-      ${width - edge > 190 ? html`<span class="after" style=${{ left: `${edge + 8}px` }}>sent anew: ${price(boundary.write_price)} a million</span>` : null}</div>`}
+      ${edge > LABEL ? html`<span class="before" style=${{ right: `${width - edge + 8}px` }}>from the provider's cache: ${price(boundary.read_price)} a million</span>` : null}
+      ${width - edge > LABEL ? html`<span class="after" style=${{ left: `${edge + 8}px` }}>sent anew: ${price(boundary.write_price)} a million</span>` : null}</div>`}
     <div class="canvas" ref=${box} role="slider" tabindex="0" aria-label="pieces of the window" aria-describedby="strip-keys" aria-orientation="horizontal"
       aria-valuemin="1" aria-valuemax=${view.segments.length} aria-valuenow=${(selected ?? 0) + 1}
       aria-valuetext=${selected !== null && view.segments[selected] ? describe(view.segments[selected], tokens) : `${plural(view.segments.length, "piece")}, none chosen`} onKeyDown=${keys} onFocus=${() => setFocused(true)} onBlur=${() => setFocused(false)}>
@@ -308,7 +310,7 @@ function List({ view, offset, onOffset, onOpen }) {
 export default function Now({ query, setQuery, changed }) {
   useStyle("now");
   const [acted, setActed] = useState(0);
-  const [selected, setSelected] = useState(null);
+  const [chosen, setChosen] = useState(null); // {page, at}: a page stays chosen in other turns
   const [playing, setPlaying] = useState(false);
   const session = query.session || "last";
   const turn = Number(query.turn) || 0;
@@ -317,9 +319,14 @@ export default function Now({ query, setQuery, changed }) {
   const orders = useApi("orders", {}, `${changed}/${acted}`);
   const returnTo = useRef(null);
   const latest = line?.last ?? view?.turns ?? 0;
+  const selected = useMemo(() => {
+    if (!chosen || !view) return null;
+    const at = chosen.page ? view.segments.findIndex((each) => each.pages.includes(chosen.page)) : Math.min(chosen.at, view.segments.length - 1);
+    return at < 0 ? null : at;
+  }, [chosen, view]);
+  const setSelected = useCallback((at) => setChosen({ at, page: view.segments[at].pages[0] }), [view]);
   const goTurn = useCallback((number) => {
     if (!number) return;
-    setSelected(null);
     setQuery({ turn: number >= latest ? "" : number, from: "" }, true);
   }, [setQuery, latest]);
   const open = useCallback((piece) => {
@@ -334,7 +341,7 @@ export default function Now({ query, setQuery, changed }) {
   const single = { session: view.session, last: view.turns, turns: [view.turn], sent: [view.sent], whole: [view.whole], marks: [] };
   const atTurn = turn || view.turn;
   return html`<div class=${query.piece ? "now with-panel" : "now"}><div class="picture">
-    <div class="row top"><h1>Now</h1><${SessionPicker} value=${query.session ?? ""} view=${view} changed=${changed} onPick=${(id) => { setSelected(null); setQuery({ session: id, turn: "", piece: "", from: "" }); }} /></div>
+    <div class="row top"><h1>Now</h1><${SessionPicker} value=${query.session ?? ""} view=${view} onPick=${(id) => { setChosen(null); setQuery({ session: id, turn: "", piece: "", from: "" }); }} /></div>
     <${Failure} error=${error} />
     <${Headline} view=${view} onOpen=${open} />
     <${Hint} />
@@ -348,6 +355,6 @@ export default function Now({ query, setQuery, changed }) {
       ${orders.data && html`<${Orders} orders=${orders.data} onDone=${done} onOpen=${open} />`}
       <${SwitchOff} key=${view.session} session=${view.session} changed=${acted} onDone=${done} /></section>
     </div>
-    ${query.piece && html`<${Panel} open=${query.piece} view=${view} changed=${`${acted}`} onOpen=${open} onClose=${close} onDone=${done} />`}
+    ${query.piece && html`<${Panel} open=${query.piece} view=${view} changed=${`${acted}/${view.turns}`} onOpen=${open} onClose=${close} onDone=${done} />`}
   </div>`;
 }

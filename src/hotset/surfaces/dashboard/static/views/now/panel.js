@@ -35,10 +35,11 @@ export function Orders({ orders, onDone, onOpen }) {
 export function SwitchOff({ session, changed, onDone }) {
   const [now, setNow] = useState(false);
   const [says, setSays] = useState("");
-  const price = useApi("price", { session }, changed);
+  const [opened, setOpened] = useState(false);
+  const price = useApi(opened ? "price" : "", { session }, changed);
   const quote = price.data?.[0];
   const run = () => act("act", { act: "off", about: session, at_once: now }).then(() => { setSays("Switched off; take it back under your orders."); onDone(); }, (error) => setSays(error.message));
-  return html`<details class="off"><summary>Switch hotset off for this session</summary>
+  return html`<details class="off" onToggle=${(event) => setOpened(event.target.open)}><summary>Switch hotset off for this session</summary>
     <p class="small">Its requests then go out exactly as your client sends them. What was kept stays kept.</p>
     <${Failure} error=${price.error} />
     ${quote && (quote.refused ? html`<p class="warn">${quote.refused}</p>` : html`<${When} name="when-off" now=${now} onChange=${setNow} price=${quote.price} />
@@ -99,7 +100,7 @@ function Steering({ page, form, latest, changed, onDone }) {
       ${tool && page.page.call && html`<button type="button" title="new results of this tool are always shown whole" onClick=${() => run("whole", tool)}>Never shorten ${tool}</button>`}
     </div>
     ${quotes.filter((each) => each.refused && each.act !== "pin").map((each) => html`<p class="dim small" key=${each.act}>${ACTS[each.act]}: not possible – ${each.refused}.</p>`)}
-    <p role="status">${says.text} ${says.undo && html`<button type="button" onClick=${() => undo(says.undo)}>Undo</button>`}</p>
+    <p role="status">${says.text} ${says.undo && !page.order && html`<button type="button" onClick=${() => undo(says.undo)}>Undo</button>`}</p>
   </section>`;
 }
 

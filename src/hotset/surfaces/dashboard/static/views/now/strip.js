@@ -184,7 +184,8 @@ export function paint(pen, palette, frame, { width, marked, changed, labels }) {
     }
     if (each.lead.order && each.w > 0) { // a person's order
       pen.fillStyle = ink;
-      pen.beginPath(); pen.moveTo(each.x + 1, SENT_Y); pen.lineTo(each.x + 13, SENT_Y); pen.lineTo(each.x + 1, SENT_Y + 12); pen.fill();
+      const size = Math.min(12, Math.max(4, each.w - 2));
+      pen.beginPath(); pen.moveTo(each.x, SENT_Y); pen.lineTo(each.x + size, SENT_Y); pen.lineTo(each.x, SENT_Y + size); pen.fill();
     }
     if (marked === each.key) {
       pen.strokeStyle = ink; pen.lineWidth = 2;
