@@ -17,7 +17,7 @@ from hotset.nouns.bill import Bill
 from hotset.nouns.page import Kind, Page, SessionId
 from hotset.nouns.search import Filter, Query, SearchHit
 from hotset.nouns.turn import Outcome, Reference, Session, Turn, TurnRef
-from hotset.runtime.audit import RETRIEVED, sentence
+from hotset.runtime.audit import RETRIEVED, TYPES, sentence
 from hotset.runtime.decision import PageChange, difference
 from hotset.runtime.handoffs import handoffs_in
 from hotset.runtime.reader import find_reference
@@ -28,6 +28,11 @@ from hotset.runtime.views.words import CAUSE_WORDS, FORM_WORDS, break_words
 from hotset.store.port import BranchStart, Store, Where
 from hotset.text.terms import excerpt, terms
 from hotset.window.price import dollars, price_of
+
+_HAPPENED = frozenset({RETRIEVED, "Ordered", *TYPES["bypass"], *TYPES["handoff"]}).union(
+    TYPES["eviction"], TYPES["compaction"]
+)
+"""Events that are told with their turn."""
 
 _HEAD = 200  # characters of a text's beginning
 _MOST_READ = 4096  # bytes of a page that its beginning is taken from
@@ -398,7 +403,7 @@ def _turn_rows(
         pages.setdefault(page.turn, []).append(page)
     happened: dict[int, list[str]] = {}
     for event in store.events(session, within=within):
-        if event.name in ("Evicted", RETRIEVED, "Bypassed", "Handoff", "Ordered", "Compacted"):
+        if event.name in _HAPPENED:
             happened.setdefault(event.turn, []).append(sentence(event))
     return [
         _turn_row(

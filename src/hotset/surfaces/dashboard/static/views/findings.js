@@ -16,7 +16,7 @@ const KINDS = {
 
 function Copy({ text, label }) {
   const [says, setSays] = useState("");
-  const copy = () => navigator.clipboard.writeText(text).then(() => setSays("copied"), () => setSays("select it and copy it by hand"));
+  const copy = () => Promise.resolve().then(() => navigator.clipboard.writeText(text)).then(() => setSays("copied"), () => setSays("select it and copy it by hand"));
   return html`<div class="copy"><pre tabindex="0" aria-label=${label}>${text}</pre>
     <button type="button" onClick=${copy}>Copy</button>${says && html`<span role="status">${says}</span>`}</div>`;
 }

@@ -1,5 +1,5 @@
 // Sessions: families, the one used last first; found by words and by agent on the server.
-import { Empty, Loaded, Pager, Table, ago, dollars, html, moment, number, percent, plural, useApi, useEffect, useMemo, useState, useStyle } from "../lib.js";
+import { Empty, Loaded, Pager, Table, ago, dollars, html, moment, number, percent, plural, useApi, useEffect, useMemo, useRef, useState, useStyle } from "../lib.js";
 
 export const title = "Sessions";
 
@@ -18,15 +18,26 @@ export function SessionName({ row }) {
 
 /** Text that asks the server once its writer pauses. */
 export function SearchField({ label, value, onSearch }) {
-  const [typed, setTyped] = useState(value ?? "");
-  useEffect(() => setTyped(value ?? ""), [value]);
+  const given = value ?? "";
+  const asked = useRef(given); // what was typed here, and is in the address by now
+  const [typed, setTyped] = useState(given);
+  const search = (words) => {
+    if (words === asked.current) return;
+    asked.current = words;
+    onSearch(words);
+  };
   useEffect(() => {
-    if (typed === (value ?? "")) return undefined;
-    const timer = setTimeout(() => onSearch(typed), WAIT);
+    if (given !== asked.current) {
+      asked.current = given;
+      setTyped(given);
+    }
+  }, [given]);
+  useEffect(() => {
+    const timer = setTimeout(() => search(typed), WAIT);
     return () => clearTimeout(timer);
   }, [typed]);
   return html`<label>${label} <input type="search" value=${typed} maxlength="300" onInput=${(event) => setTyped(event.target.value)}
-    onKeyDown=${(event) => event.key === "Enter" && onSearch(typed)} /></label>`;
+    onKeyDown=${(event) => event.key === "Enter" && search(typed)} /></label>`;
 }
 
 export default function SessionsView({ query, setQuery, go, changed }) {
