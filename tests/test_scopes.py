@@ -154,7 +154,7 @@ REVIEWED = {
         index.hybrid_search.Signals.failed runtime.maintenance._Lines._empty
         runtime.record.Record._got runtime.record.Record._beside_request
         runtime.record.Record._beside_reply runtime.reply_bytes.StreamTail._held
-        runtime.turn.OwnTools._others sealing.seal.KnownSecrets._by_head
+        runtime.turn.OwnTools._others sealing.sealer.KnownSecrets._by_head
         sources.history.page_search._Pages._known sources.memory.memory_text._Renderer._lines
         sources.memory.memory_text._Renderer._unnamed sources.memory.memory_text._Renderer.shown
         sources.memory.usefulness._Conversation._before sources.tools.found.signatures.Schemas.defs
@@ -165,7 +165,8 @@ REVIEWED = {
         window.evict.StepNames._inside window.evict.StepNames._called
         window.repeats.ShownResults._texts window.repeats.ShownResults._shown
         window.repeats.ShownResults._where window.work.worklog.WorkReading.places
-        window.work.worklog.WorkReading.pages""",
+        window.work.file_changes._Tree.files window.work.file_changes._Tree._staged
+        window.work.file_changes._Tree._stashed window.work.worklog.WorkReading.pages""",
     "ends with one piece of background work or one command": """
         index.vectors.VectorsWriter._files sources.code.scan._Walk._open
         sources.memory.consolidation._Trace.gone sources.memory.consolidation._Trace.left
@@ -208,10 +209,11 @@ REVIEWED = {
         sources.tools.running.server_pool.ServerPool._closing
         sources.tools.running.server_supervisor._Supervisor._reapers
         sources.tools.running.server_supervisor._Supervisor._descriptors
+        surfaces.proxy.front.Front._open surfaces.proxy.front.Front._places
         store.connection._open_here store.connection._sizes
         store.stored_value.GatheredValue._waiting""",
     "has an entry for each source, kind, language, alert, type or encoding of our own code": """
-        runtime.keeper.Keeper.event_counts runtime.metrics.Watch._raised
+        runtime.keeper.Keeper.event_counts runtime.watch.Watch._raised
         runtime.offer_round.OfferRound._failing sources.code.grammars._loaded
         sources.memory.time_parser.FORMS sources.tools.running.host._LOADED typed._known""",
     "has an entry for each configured server, tool file, skill, script or function": """
@@ -236,6 +238,8 @@ REVIEWED = {
         sources.memory.relevance.TellableMemories._known
         sources.memory.relevance.TellableMemories._often
         tokens.encodings.LoadedEncodings._loaded""",
+    "has an entry for each turn of today, where a person watches spending": """
+        runtime.spending.Spending._today runtime.spending.Spending._sessions""",
     "is what a program holds itself: its windows, its open projects": """
         surfaces.library.api._shared surfaces.library.window.Conversation._messages""",
     "sums by model and upstream; a model that no provider knows has no bill": """

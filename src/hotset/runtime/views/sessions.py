@@ -56,7 +56,7 @@ class SessionList:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionCost:
+class ListedCost:
     """What a session cost and would have cost."""
 
     session: str
@@ -104,9 +104,7 @@ def list_family(store: Store, session: SessionId) -> tuple[SessionRow, ...]:
     return tuple(_row(store, uses[each.id], each, above) for each in family if each.id in uses)
 
 
-def cost_sessions(
-    store: Store, config: Config, ids: Sequence[SessionId]
-) -> tuple[SessionCost, ...]:
+def cost_sessions(store: Store, config: Config, ids: Sequence[SessionId]) -> tuple[ListedCost, ...]:
     """What these sessions cost. Reads all their bills."""
     ledger = empty_ledger(config)
     for id in ids:
@@ -176,8 +174,8 @@ def _row(
     )
 
 
-def _cost(id: SessionId, account: Account) -> SessionCost:
-    return SessionCost(
+def _cost(id: SessionId, account: Account) -> ListedCost:
+    return ListedCost(
         session=id,
         turns=account.turns,
         spent=account.measured.dollars,

@@ -30,7 +30,7 @@ from hotset.runtime.views.session import (
     read_session,
     search_session,
 )
-from hotset.runtime.views.sessions import SessionCost, SessionList, cost_sessions, list_sessions
+from hotset.runtime.views.sessions import ListedCost, SessionList, cost_sessions, list_sessions
 from hotset.surfaces.dashboard.api_route import (
     ApiRoute,
     Download,
@@ -113,7 +113,7 @@ def _sessions(project: ViewedProject, asked: SessionsQuestion) -> SessionList:
     return list_sessions(project.store, asked.words, asked.agent, asked.offset, asked.limit)
 
 
-def _costs(project: ViewedProject, asked: CostsQuestion) -> tuple[SessionCost, ...]:
+def _costs(project: ViewedProject, asked: CostsQuestion) -> tuple[ListedCost, ...]:
     ids = [SessionId(each) for each in asked.sessions.split(",") if each][:_MOST_COSTS]
     return cost_sessions(project.store, project.config, ids)
 
@@ -166,7 +166,7 @@ ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("findings", "What a person should do.", NoQuestion, Findings, _findings),
     ApiRoute("savings", "What was saved, in groups.", SavingsQuestion, SavingsView, _savings),
     ApiRoute("sessions", "Sessions, a page of them.", SessionsQuestion, SessionList, _sessions),
-    ApiRoute("costs", "What sessions cost.", CostsQuestion, tuple[SessionCost, ...], _costs),
+    ApiRoute("costs", "What sessions cost.", CostsQuestion, tuple[ListedCost, ...], _costs),
     ApiRoute("sessions/{session}", "One session.", SessionQuestion, SessionView, _session),
     ApiRoute(
         "sessions/{session}/history",
