@@ -32,7 +32,7 @@ from bench.peer_environment import peer_program
 from bench.results import tell
 from hotset.config import load
 from hotset.nouns.knobs import Knobs
-from hotset.replay.evolve import Evolution, PartResult, PointCache, evolved_parts
+from hotset.replay.evolve import Evolution, PartResult, PointCache, evolved_parts, share_less
 from hotset.replay.evolve_fitness import EvolvedPart, FitnessWeights, WindowPart, knob_changes
 from hotset.replay.evolve_recall import question_recalls
 from hotset.replay.evolve_search import Point, SearchResult, Trial, measure_gain, search, simplify
@@ -121,9 +121,9 @@ def _figures(result: PartResult, cpu: float) -> Figures:
     }
     if result.verdict and result.before and result.after:
         figures |= {
-            "gain %": 100 * result.verdict.gain,
-            "low %": 100 * result.verdict.low,
-            "high %": 100 * result.verdict.high,
+            "less missing %": 100 * share_less(result.verdict.gain),
+            "low %": 100 * share_less(result.verdict.low),
+            "high %": 100 * share_less(result.verdict.high),
             "task %": 100 * result.before.task,
             "task then %": 100 * result.after.task,
             "spent %": 100 * result.before.spent,
@@ -149,7 +149,9 @@ def shuffled_part(parts: Sequence[tuple[str, EvolvedPart]]) -> Sets:
             "hotset": {
                 "searches": float(SEEDS),
                 "adopted": float(sum(each.passed for each in results)),
-                "best %": max(100 * each.verdict.low for each in results if each.verdict)
+                "best %": max(
+                    100 * share_less(each.verdict.low) for each in results if each.verdict
+                )
                 if any(each.verdict for each in results)
                 else 0.0,
             }
@@ -228,8 +230,9 @@ class _PeerTrial:
             for gene in self.part.genes
         ]
         asked = {"peer": peer, "genes": genes, "points": PEER_POINTS, "seed": seed}
+        # -P: `bench/code.py` would stand for Python's own `code` otherwise
         with subprocess.Popen(
-            [str(program), str(HERE / "evolve_peers.py")],
+            [str(program), "-P", str(HERE / "evolve_peers.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -250,6 +253,8 @@ class _PeerTrial:
                 # without what counts the changed knobs: theirs change them all
                 process.stdin.write(f"{trial.gain - trial.error}\n")
                 process.stdin.flush()
+        if process.returncode != 0:
+            raise SystemExit(f"{peer} failed; see above")
         return self._told(result, cache, time.process_time() - began)
 
     def _judge(self, cache: PointCache):  # type: ignore[no-untyped-def]

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from hotset.learn.events import BY_EVOLUTION, Change, GateVerdict, change_id
 from hotset.learn.state import changes_in_force
 from hotset.nouns.knobs import Knobs
+from hotset.replay.evolve import EvolveResult, PartResult, base_of, keep_result
+from hotset.replay.evolve_fitness import FitnessWeights, SessionScore
 from hotset.runtime.learned_state import read_state
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
@@ -46,6 +49,118 @@ def knobs_of_a_new_session(desk: Desk, prompt: str) -> dict[str, object]:
     planned = desk.run("plan", "last", "1", "--json")
     assert planned.code == 0, planned.err
     return planned.json()["knobs"]
+
+
+def found(desk: Desk, values: dict[str, object], on: Knobs, *, passed: bool = True) -> str:
+    """A search found these values of history's knobs, on sessions with those; the change's id."""
+    base = base_of("history", on)
+    change = Change(
+        id=change_id({"knobs": values, "base": base}, BY_EVOLUTION),
+        knobs=values,
+        before={name: on.value(name) for name in values},
+        by=BY_EVOLUTION,
+        why="it was better",
+    )
+    verdict = GateVerdict(change.id, passed=passed, gain=0.2, low=0.1, high=0.3, sessions=12)
+    score = SessionScore(0.5, 0.5)
+    part = PartResult(
+        *("history", 12, 12, 40, 1.0, True, base, "passed", change, verdict),
+        before=score,
+        after=score,
+    )
+    keep_result(desk.data / "evolve", EvolveResult(1.0, 0, FitnessWeights(), (part,)))
+    return change.id
+
+
+def test_a_change_is_adopted_only_on_the_knobs_that_it_was_measured_with(desk):
+    first = found(desk, {"history.passage": 120}, Knobs())
+    assert desk.run("evolve", "adopt").code == 0
+    second = found(desk, {"history.of_call": 0.9}, Knobs().with_changes({"history.passage": 120}))
+    assert desk.run("evolve", "revert", first).code == 0
+
+    refused = desk.run("evolve", "adopt", second)
+
+    assert refused.code == 2
+    assert "history.passage was 120, is 300" in refused.err
+    assert learned(desk) == {}
+
+
+def test_a_frozen_knob_is_not_adopted_and_the_refusal_says_how_to_unfreeze_it(desk):
+    id = found(desk, {"history.passage": 120}, Knobs())
+    desk.run("evolve", "adopt")
+    assert desk.run("learn", "freeze", "history.passage").code == 0
+    assert "learn unfreeze history.passage" in desk.run("evolve", "revert").err  # it would stay
+    desk.run("learn", "unfreeze")
+    assert desk.run("evolve", "revert").code == 0
+    for frozen, undo in (("history", "learn unfreeze history"), ("", "learn unfreeze")):
+        assert desk.run("learn", "freeze", *frozen.split()).code == 0
+
+        refused = desk.run("evolve", "adopt", id)
+
+        assert refused.code == 2
+        assert "frozen" in refused.err
+        assert undo in refused.err
+        assert desk.run("learn", "unfreeze").code == 0
+    assert desk.run("evolve", "adopt", id).code == 0
+
+
+def test_a_change_that_a_later_one_rests_on_is_not_reverted_before_it(desk):
+    before = knobs_of_a_new_session(desk, "Before.")
+    first = found(desk, {"history.passage": 120}, Knobs())
+    desk.run("evolve", "adopt")
+    between = knobs_of_a_new_session(desk, "Between.")
+    second = found(desk, {"history.passage": 450}, Knobs().with_changes({"history.passage": 120}))
+    assert desk.run("evolve", "adopt").code == 0
+
+    refused = desk.run("evolve", "revert", first)
+
+    assert refused.code == 2
+    assert f"hotset evolve revert {second}" in refused.err
+    assert learned(desk) == {"history.passage": 450}
+    for id, then, told in ((second, between, "450 -> 120"), (first, before, "120 -> 300")):
+        assert told in desk.run("evolve", "revert", id).out
+        after = knobs_of_a_new_session(desk, f"After {id}.")
+        assert json.dumps(after, sort_keys=True) == json.dumps(then, sort_keys=True)
+
+
+def test_learn_names_the_undo_of_an_evolved_change_and_all_the_knobs_that_a_reset_takes_back(desk):
+    first = found(desk, {"history.of_page": 0.1, "history.passage": 120}, Knobs())
+    desk.run("evolve", "adopt")
+    turned = Knobs().with_changes({"history.of_page": 0.1, "history.passage": 120})
+    second = found(desk, {"history.of_call": 0.9}, turned)
+    desk.run("evolve", "adopt")
+
+    told = desk.run("learn", "status").out
+    reset = desk.run("learn", "reset", "history.passage")
+
+    assert f"undo: hotset evolve revert {first}" in told
+    assert f"took back {first} (history.of_page, history.passage)" in reset.out
+    assert f"hotset evolve revert {second}" in reset.out
+    assert learned(desk) == {"history.of_call": 0.9}
+
+
+def test_a_search_that_finds_nothing_keeps_what_another_found(desk, books):
+    id = found(desk, {"history.passage": 120}, Knobs())
+    found(desk, {"history.passage": 700}, Knobs(), passed=False)
+    searched = desk.run("evolve", str(books), "--part", "window", "--budget", "1", "--json").json()
+
+    assert [part["part"] for part in searched["parts"]] == ["window"]
+    assert id in desk.run("evolve", "status").out
+    assert desk.run("evolve", "adopt", "--json").json()["adopted"] == [id]
+
+
+def test_a_picture_that_cannot_be_written_is_told_first_or_costs_no_report(desk, books):
+    nowhere = desk.home / "nowhere"
+    refused = desk.run("evolve", str(books), *SEARCH, "--picture", str(nowhere / "front.svg"))
+
+    assert refused.code == 2
+    assert f"there is no folder {nowhere}" in refused.err
+    assert not (desk.data / "evolve").exists()
+    (desk.data / "evolve" / "front.svg").mkdir(parents=True)
+    printed = desk.run("evolve", str(books), *SEARCH)
+    assert printed.code == 2
+    assert printed.json()["parts"]
+    assert str(desk.data / "evolve" / "front.svg") in printed.err
 
 
 @pytest.mark.row("M12")
@@ -132,12 +247,20 @@ def test_a_project_without_sessions_is_told_what_is_missing(desk):
 
     assert found.code == 1
     assert "too little is recorded" in found.err
+    assert "history needs 16 sessions in which results are used long after, and there are 0" in (
+        found.err
+    )
     assert not (desk.data / "evolve").exists()
     assert desk.run("evolve", "list").code == 0
     assert "hotset evolve" in desk.run("evolve", "status").out
     assert desk.run("evolve", "adopt").code == 1
 
 
-@pytest.mark.parametrize("typed", ["0.6", "a,b,c", "-1,1,1", "0,0,1", "nan,1,1"])
+@pytest.mark.parametrize("typed", ["0.6", "a,b,c", "-1,1,1", "0,0,1", "nan,1,1", "1,inf,0"])
 def test_weights_that_are_none_are_refused(desk, books, typed):
     assert desk.run("evolve", str(books), "--weights", typed).code == 2
+
+
+@pytest.mark.parametrize("typed", ["nan", "inf", "-1", "0"])
+def test_minutes_that_are_none_are_refused(desk, books, typed):
+    assert desk.run("evolve", str(books), "--minutes", typed).code == 2

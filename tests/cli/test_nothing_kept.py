@@ -36,6 +36,7 @@ LISTS: dict[str, tuple[Any, str]] = {
     "tools list": ([], "hotset tools import"),
     "tools find anything": ([], "hotset tools import"),
     "tools status": ({"tools": 0, "sources": 0, "running": []}, "hotset tools import"),
+    "evolve list": ([], "hotset evolve"),
     "continuity show": ({"on": False, "text": None, "memories": []}, "hotset continuity on"),
 }
 SAY_IT_AS_DATA = ("tools status",)  # there is something to tell
@@ -98,6 +99,7 @@ def test_the_real_process_says_and_ends_the_same(nothing: Desk):
         ("memory lst", "hotset memory list"),
         ("memory serach x", "hotset memory search"),
         ("tools usse x", "hotset tools use"),
+        ("evolve stats", "hotset evolve status"),
     ],
 )
 def test_a_command_that_was_mistyped_is_guessed(desk: Desk, typed: str, meant: str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from dataclasses import replace
 
@@ -17,9 +18,9 @@ from hotset.replay.evolve import (
     EvolveResult,
     PointCache,
     evolved_parts,
-    is_stale,
     keep_result,
     mean_bounds,
+    moved_knobs,
     read_result,
 )
 from hotset.replay.evolve_fitness import FitnessWeights, SessionScore, knob_changes
@@ -106,7 +107,7 @@ def test_no_point_of_the_front_is_beaten_in_both():
 
 
 def test_the_bounds_are_those_of_students_t():
-    mean, low, high = mean_bounds([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 2.326)
+    mean, low, high = mean_bounds([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 0.01)
 
     # 4.5 and 2.998 (t of 7 degrees of freedom at 99 %) times a standard error of 0.866
     assert (round(mean, 2), round(low, 1), round(high, 1)) == (4.5, 1.9, 7.1)
@@ -172,8 +173,11 @@ def test_what_is_better_on_later_sessions_passes_and_the_knobs_take_it(parts):
     assert result.change.knobs["history.of_call"] > 0.6
     assert result.change.before["history.of_call"] == 0.6
     turned = Knobs().with_changes(result.change.knobs)
-    assert not is_stale(result.change, Knobs())
-    assert is_stale(result.change, turned)
+    less = 1 - math.exp(-result.verdict.gain)
+    assert f"{less:.1%} less is missing per session" in result.why
+    assert moved_knobs(result, Knobs()) == {}
+    assert moved_knobs(result, turned)["history.of_call"][0] == 0.6
+    assert moved_knobs(result, Knobs().with_changes({"keep": 9})) == {}  # no search asks for it
     assert turned.with_changes(result.change.before) == Knobs()
 
 
@@ -210,7 +214,7 @@ def test_shuffled_needs_are_things_that_were_said_before(parts):
 def test_a_search_that_was_killed_goes_on_from_what_it_has_measured(parts, tmp_path):
     history = parts["history"]
     first = Evolution(Knobs(), budget=40, folder=tmp_path).run(history)
-    [file] = tmp_path.iterdir()
+    [file] = tmp_path.glob("*.points.jsonl")
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(lines[:20]) + lines[20][:15])  # killed in the middle of a line
 
@@ -220,6 +224,21 @@ def test_a_search_that_was_killed_goes_on_from_what_it_has_measured(parts, tmp_p
     known = PointCache.open(tmp_path, file.name.removesuffix(".points.jsonl"))
     assert known.scores(history, Knobs(), range(24))
     assert known.measured == 0
+
+
+def test_each_further_look_at_the_same_later_sessions_needs_more(parts, tmp_path):
+    history = parts["history"]
+    first, other = (
+        Evolution(Knobs(), seed=seed, budget=40, folder=tmp_path).run(history) for seed in (0, 1)
+    )
+    again = Evolution(Knobs(), budget=40, folder=tmp_path).run(history)
+    alone = Evolution(Knobs(), seed=1, budget=40).run(history)
+
+    assert (first.looks, other.looks, again.looks, alone.looks) == (1, 2, 1, 1)
+    assert again.verdict == first.verdict
+    assert other.change.id == alone.change.id
+    assert other.verdict.low < alone.verdict.low
+    assert "look 2" in other.why
 
 
 def test_a_knob_that_a_person_holds_is_not_searched(recorded):

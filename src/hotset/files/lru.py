@@ -13,6 +13,8 @@ from threading import Lock
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 from weakref import WeakSet
 
+from msgspec import Raw
+
 from hotset.nouns.pressure import RESPONSES, PressureLevel, PressureResponse
 
 _K = TypeVar("_K", bound=Hashable)
@@ -60,6 +62,8 @@ class CacheList:
         self.room: int | None = None
         """Bytes up to the limit, at the latest look; None without one. Who needs much at once takes
         a part of it."""
+        self.latest = 0.0
+        """When a call began or ended last, by the monotonic clock: they rest since then."""
         self._caches: WeakSet[Cache] = WeakSet()
         self._lock = Lock()
 
@@ -205,6 +209,10 @@ class Lru(Generic[_K, _V]):
         with self._lock:
             return [(key, value) for key, (value, _) in self._entries.items()]
 
+    def values(self) -> list[_V]:
+        """All values, the least recently used first."""
+        return [value for _, value in self.items()]
+
     def respond(self, response: PressureResponse) -> None:
         if not self._shrinks:
             return
@@ -303,12 +311,17 @@ def estimate_bytes(value: object) -> int:
     waiting, seen, total = [value], {id(value)}, 0
     while waiting:
         each = waiting.pop()
-        total += sys.getsizeof(each)
+        total += _own_size(each)
         for inner in _held(each):
             if id(inner) not in seen and len(seen) < _MOST_OBJECTS:
                 seen.add(id(inner))
                 waiting.append(inner)
     return total
+
+
+def _own_size(value: object) -> int:
+    # CPython has no size for msgspec.Raw: what it says is an address
+    return len(memoryview(value)) if isinstance(value, Raw) else sys.getsizeof(value)
 
 
 def _held(value: object) -> Iterator[object]:

@@ -66,6 +66,11 @@ class Hidden:
     asides: int = 0
     """How many of the asides right before the client's message belong behind `before`."""
 
+    @property
+    def is_text(self) -> bool:
+        """It only adds something behind the client's message: no call of our tools."""
+        return not self.before and not self.instead
+
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 import msgspec
@@ -20,8 +20,9 @@ from msgspec import Struct, structs
 
 from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
-from hotset.learn.events import Change, GateVerdict, change_id
+from hotset.learn.events import BY_EVOLUTION, Change, GateVerdict, change_id
 from hotset.learn.gate import MOST_FAULTS
+from hotset.learn.state import ChangeRow, Stage
 from hotset.nouns.knobs import Knobs
 from hotset.replay.conversation import RecordedConversation, RecordedSession
 from hotset.replay.evolve_fitness import (
@@ -48,10 +49,9 @@ from hotset.sources.memory.recall_signals import RecallLog
 from hotset.typed import decode
 
 FOLDER = "evolve"
-"""In a project's data folder: every point that was measured, and the last result. It can be deleted
-at any time."""
+"""In a project's data folder: every point that was measured, the last results, and how often the
+later sessions were looked at. It can be deleted at any time."""
 
-BY = "evolve"
 LEAST_SESSIONS = 16
 """Half of them for the search, and half for the gate."""
 
@@ -60,13 +60,14 @@ MOST_SESSIONS = 120
 
 _RESULT = "result.json"
 _POINTS = ".points.jsonl"
+_LOOKS = "looks.jsonl"
 _KEPT = 8  # files of points: one for each part and version
 _MOST_BYTES = 64 << 20  # of such a file; then it begins anew
 _SHORTEST = 24  # calls: a shorter session hardly says anything about a window
 _SHUFFLES = {"window": 1, "history": 5, "memory": 5}
 _LEAST_LOSS = 0.01
-_SURE = 2.326  # standard deviations: 1 in 100 changes that are no better would pass
-_RELEVANT = 2.054  # 1 in 50 that gain no more than with shuffled relevance
+_NO_BETTER = 0.01  # of changes that are no better pass at the first look
+_NO_MORE = 0.02  # of changes that gain no more than with shuffled relevance
 _FEWEST = 8  # sessions held out
 _WORSE_TASK = 0.005
 """What the task score may lose in the mean: success is a condition, and no price buys it."""
@@ -92,10 +93,14 @@ class PartResult(Struct, frozen=True, omit_defaults=True):
     seconds: float
     is_complete: bool
     """False if time ended it."""
+    base: dict[str, Any]
+    """The knobs that its scores depend on, by name, as they were."""
     why: str
     change: Change | None = None
     """The best that was found, gated or not."""
     verdict: GateVerdict | None = None
+    looks: int = 0
+    """How many results were compared on these later sessions, this one included."""
     before: SessionScore | None = None
     """On the sessions that were held out."""
     after: SessionScore | None = None
@@ -113,11 +118,14 @@ class EvolveResult(Struct, frozen=True):
     seed: int
     weights: FitnessWeights
     parts: tuple[PartResult, ...]
+    earlier: tuple[PartResult, ...] = ()
+    """What passed in earlier searches, of parts of which nothing passed in this one."""
 
     @property
     def changes(self) -> dict[str, PartResult]:
-        """By the id of the change."""
-        return {each.change.id: each for each in self.parts if each.change is not None}
+        """By the id of the change, those of this search first."""
+        every = (*self.parts, *self.earlier)
+        return {each.change.id: each for each in every if each.change is not None}
 
 
 @dataclass(slots=True)
@@ -185,18 +193,50 @@ def evolved_parts(
 ) -> list[EvolvedPart]:
     """The parts that these sessions and recalls can tell something about, quickest first. `held`:
     knobs that a person set or froze."""
+    return [part for part in every_part(recorded, recalls, knobs, ruling, held) if is_told(part)]
+
+
+def is_told(part: EvolvedPart) -> bool:
+    """True if there is something to search, and enough to tell what it is worth."""
+    return bool(part.genes) and len(part.sessions) >= LEAST_SESSIONS
+
+
+def every_part(
+    recorded: Iterable[RecordedSession],
+    recalls: Sequence[RecallLog],
+    knobs: Knobs,
+    ruling: Ruling,
+    held: Container[str],
+) -> list[EvolvedPart]:
+    """The same, with those that too little is recorded for."""
 
     def free(genes: Sequence[Gene]) -> list[Gene]:
         return [gene for gene in genes if not any(name in held for name in _with_groups(gene.name))]
 
     sessions = _by_time(recorded, ruling)
     long = [each for each in sessions if sum(len(part.calls) for part in each) >= _SHORTEST]
-    parts: list[EvolvedPart] = [
+    return [
         RecallPart.of(recalls, free(recall_genes(knobs))),
         HistoryPart.of(sessions, free(history_genes(knobs))),
         WindowPart.of(long, ruling.rules, free(window_genes(knobs))),
     ]
-    return [part for part in parts if part.genes and len(part.sessions) >= LEAST_SESSIONS]
+
+
+def _part_of(knob: str) -> str:
+    """The part whose scores depend on a knob; empty for those that no replay asks."""
+    groups = set(_with_groups(knob))
+    if "memory.signals" in groups:
+        return "memory"
+    if "history" in groups:
+        return "history"
+    return "" if groups & {"memory", "toolbox", "prefetch"} else "window"
+
+
+def base_of(part: str, knobs: Knobs) -> dict[str, Any]:
+    """The knobs that a part's scores depend on, as JSON holds them."""
+    own = {name: value for name, value in knobs.by_name().items() if _part_of(name) == part}
+    encoded = msgspec.json.encode(own, order="sorted")
+    return msgspec.json.decode(encoded, type=dict[str, Any])
 
 
 def _with_groups(name: str) -> Iterator[str]:
@@ -264,6 +304,7 @@ class Evolution:
             tried=len(result.trials),
             seconds=0.0,
             is_complete=result.is_complete,
+            base=base_of(part.name, self.knobs),
             why="nothing better was found on the earlier sessions",
         )
         found = _with_front(found, judged, result, searched)
@@ -311,17 +352,18 @@ class _Judged:
         """With the verdict on the best point."""
         knobs = self.evolution.knobs
         changes = knob_changes(point, knobs)
-        id = change_id(changes, BY)
+        id = change_id({"knobs": changes, "base": found.base}, BY_EVOLUTION)
         before, after = (_mean(self.scores(each, held_out)) for each in ({}, point))
         gains = self.gains(self.part, point, held_out)
         chance = self._shuffled_gains(point, held_out)
         beyond = [gain - other for gain, other in zip(gains, chance, strict=True)]
-        verdict = _verdict(id, gains, beyond, before, after)
+        looks = self._count_looks(id, [self.part.sessions[each] for each in held_out])
+        verdict = _verdict(id, gains, beyond, before, after, looks=looks)
         change = Change(
             id=id,
             knobs=changes,
             before={name: knobs.value(name) for name in changes},
-            by=BY,
+            by=BY_EVOLUTION,
             why=_describe(before, after, len(held_out)),
             evidence={
                 "gain": rounded(verdict.gain),
@@ -334,16 +376,64 @@ class _Judged:
             },
         )
         return structs.replace(
-            found, change=change, verdict=verdict, before=before, after=after, why=verdict.why
+            found,
+            change=change,
+            verdict=verdict,
+            looks=looks,
+            before=before,
+            after=after,
+            why=verdict.why,
         )
 
+    def _count_looks(self, id: str, sessions: list[str]) -> int:
+        evolution = self.evolution
+        if evolution.folder is None:
+            return 1
+        name = f"{id} {structs.astuple(evolution.weights)}"
+        return _looks_up_to(evolution.folder, _Look(self.part.name, name, sessions))
+
     def _shuffled_gains(self, point: Point, sessions: Sequence[int]) -> list[float]:
-        """The same where relevance is shuffled: the mean of a few shuffles."""
+        """The same where relevance is shuffled: the mean of a few shuffles, the same for every
+        search, so that searching again does not draw them anew."""
         each = [
-            self.gains(self.part.shuffled(self.evolution.seed + seed + 1), point, sessions)
+            self.gains(self.part.shuffled(seed + 1), point, sessions)
             for seed in range(_SHUFFLES.get(self.part.name, 1))
         ]
         return [fmean(of_one) for of_one in zip(*each, strict=True)]
+
+
+class _Look(Struct, frozen=True, array_like=True):
+    """A result that was compared on sessions which were held out."""
+
+    part: str
+    result: str
+    sessions: list[str]
+
+
+def _looks_up_to(folder: Path, look: _Look) -> int:
+    """How many results were compared on these sessions or on some of them, up to this look, which
+    is written down. The same result on the same sessions is the same look."""
+    file = private_folder(folder) / _LOOKS
+    known: list[_Look] = []
+    with suppress(FileNotFoundError):
+        for line in file.read_bytes().split(b"\n"):
+            with suppress(msgspec.MsgspecError):
+                known.append(decode(line, _Look))
+    if look not in known:
+        with file.open("ab") as lines:  # what a killed process left half written ends here
+            lines.write(b"\n" + msgspec.json.encode(look) + b"\n")
+        known.append(look)
+    before = known[: known.index(look)]
+    return 1 + sum(
+        each.part == look.part and not set(each.sessions).isdisjoint(look.sessions)
+        for each in before
+    )
+
+
+def _spent(chance: float, looks: int) -> float:
+    """The chance that a look has to let through what is no better. The first has `chance`; however
+    many follow, all of them together have twice that."""
+    return 2 * chance / (looks * (looks + 1))
 
 
 def _verdict(
@@ -352,15 +442,21 @@ def _verdict(
     beyond: Sequence[float],
     before: SessionScore,
     after: SessionScore,
+    *,
+    looks: int,
 ) -> GateVerdict:
     """The verdict by the gain of each session that was held out. `beyond`: what it exceeds the gain
     with shuffled relevance by."""
-    gain, low, high = mean_bounds(gains, _SURE)
+    chance = _spent(_NO_BETTER, looks)
+    gain, low, high = mean_bounds(gains, chance)
     faults = (after.faults + 1) / (before.faults + 1)
+    mean, least, most = (share_less(each) for each in (gain, low, high))
     found = (
-        f"{gain:+.1%} [{low:+.1%}, {high:+.1%}] of what was missing, per session, on {len(gains)} "
-        "later sessions"
+        f"{mean:.1%} less is missing per session [{least:.1%}, {most:.1%}], on {len(gains)} later "
+        "sessions"
     )
+    if looks > 1:
+        found += f"; it is look {looks} at them, so the bound is one of {1 - chance:.2%}"
     why = ""
     if len(gains) < _FEWEST:
         why = f"refused: {len(gains)} later sessions can tell; {_FEWEST} are needed"
@@ -370,7 +466,7 @@ def _verdict(
         why = f"refused: the task score falls by {before.task - after.task:.1%}; {found}"
     elif faults > MOST_FAULTS:
         why = f"refused: {faults:.2f} times the faults; {MOST_FAULTS:g} are allowed; {found}"
-    elif mean_bounds(beyond, _RELEVANT)[1] <= 0:
+    elif mean_bounds(beyond, _spent(_NO_MORE, looks))[1] <= 0:
         why = f"refused: sessions with shuffled relevance gain as much; {found}"
     return GateVerdict(
         change=id,
@@ -384,13 +480,25 @@ def _verdict(
     )
 
 
-def mean_bounds(values: Sequence[float], z: float) -> tuple[float, float, float]:
-    """The mean, and the bounds that Student's t gives it; `z`: of the normal distribution."""
+def share_less(gain: float) -> float:
+    """The share by which what is missing shrinks, of the logarithm of how many times it shrinks."""
+    return -math.expm1(-gain)
+
+
+def mean_bounds(values: Sequence[float], chance: float) -> tuple[float, float, float]:
+    """The mean, and the bounds that Student's t gives it; `chance`: that it lies beyond one of
+    them."""
     if len(values) < 2:
         return (fmean(values) if values else 0.0), -math.inf, math.inf
-    free = len(values) - 1
-    # Cornish and Fisher; for 7 degrees of freedom and more it is right to a hundredth
-    t = z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
+    free, z = len(values) - 1, NormalDist().inv_cdf(1 - chance)
+    # Cornish and Fisher; with 7 degrees of freedom the chance is right to 3 % of itself at 1:20,000
+    t = (
+        z
+        + (z**3 + z) / (4 * free)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * free**3)
+        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92_160 * free**4)
+    )
     mean, around = fmean(values), t * stdev(values) / math.sqrt(len(values))
     return mean, mean - around, mean + around
 
@@ -428,12 +536,21 @@ def _with_front(
     )
 
 
-def keep_result(folder: Path, result: EvolveResult) -> None:
+def keep_result(folder: Path, result: EvolveResult) -> EvolveResult:
+    """Write it down, and return it with what passed earlier: a search that found nothing does not
+    discard what another found."""
+    before = read_result(folder)
+    if before is not None:
+        passed = {each.part for each in result.parts if each.passed}
+        known = {each.part: each for each in (*before.earlier, *before.parts) if each.passed}
+        earlier = tuple(each for part, each in known.items() if part not in passed)
+        result = structs.replace(result, earlier=earlier)
     write_atomically(private_folder(folder) / _RESULT, msgspec.json.encode(result))
+    return result
 
 
 def read_result(folder: Path) -> EvolveResult | None:
-    """The last result; None if there is none, or it was deleted."""
+    """The last result; None if there is none, it was deleted, or another version wrote it."""
     with suppress(OSError, msgspec.MsgspecError):
         return decode((folder / _RESULT).read_bytes(), EvolveResult)
     return None
@@ -448,7 +565,28 @@ def event_verdict(part: PartResult) -> GateVerdict:
     return structs.replace(part.verdict, gain=rounded(gain))
 
 
-def is_stale(change: Change, knobs: Knobs) -> bool:
-    """True if the knobs in force are others than those that it was measured against."""
-    now = {name: knobs.value(name) for name in change.knobs}
-    return now != change.before
+def moved_knobs(result: PartResult, knobs: Knobs) -> dict[str, tuple[Any, Any]]:
+    """The knobs that its scores depend on and that have other values now: what they were when it
+    was measured, and what they are."""
+    now = base_of(result.part, knobs)
+    return {
+        name: (result.base.get(name), now.get(name))
+        for name in sorted(now.keys() | result.base.keys())
+        if result.base.get(name) != now.get(name)
+    }
+
+
+def changes_on_top(row: ChangeRow, every: Sequence[ChangeRow]) -> list[ChangeRow]:
+    """Of the changes, the latest first, those in force that came after this one and rest on it:
+    they turn one of its knobs again, or evolution measured them with it."""
+    parts = {_part_of(name) for name in row.knobs}
+    found: list[ChangeRow] = []
+    for each in every:
+        if each.id == row.id:
+            break
+        is_measured_with = each.by == BY_EVOLUTION and parts & {_part_of(n) for n in each.knobs}
+        if each.stage == Stage.ADOPTED and (
+            is_measured_with or each.knobs.keys() & row.knobs.keys()
+        ):
+            found.append(each)
+    return found

@@ -10,14 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+from msgspec import MsgspecError
 
 from hotset.errors import HotsetError
+from hotset.learn.events import LEARN_EVENTS
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import END, Place, Range, Retrieval, Retrieve, Retrieved, Search
 from hotset.nouns.search import SearchHit
 from hotset.nouns.turn import CLEARED, COMPACTED, Event
 from hotset.sealing import seal
 from hotset.store.port import Store
+from hotset.typed import decode
 
 RETRIEVED, SEARCHED = "Retrieved", "Searched"
 
@@ -38,6 +43,8 @@ TYPES: Mapping[str, frozenset[str]] = {
     ),
     "summary": frozenset({"Summarised", "SummaryFailed"}),
     "memory": frozenset({"MemoryLoaded", "MemoryArranged", "Heeded", "Outcome", "Erased"}),
+    "learning": LEARN_EVENTS,
+    "order": frozenset({"Ordered"}),
 }
 """Event names by type. A name that is in none is a type by itself."""
 
@@ -178,7 +185,7 @@ def find_events(store: Store, only: EventFilter, limit: int | None = None) -> li
 def sentence(event: Event) -> str:
     """What happened, in a line for a person."""
     write = _SENTENCES.get(event.name)
-    with suppress(KeyError, TypeError, ValueError):
+    with suppress(KeyError, TypeError, ValueError, MsgspecError):
         if write is not None:
             return write(event.detail)
     return ", ".join(f"{name} {value}" for name, value in event.detail.items() if value != "")
@@ -215,6 +222,13 @@ def _linked(detail: Detail) -> str:
 
 
 def _handed_on(detail: Detail) -> str:
+    """A window that began with a state, or work that a memory hands on."""
+    if "index" in detail:
+        who = f" of {detail['agent']}" if detail.get("agent") else ""
+        return (
+            f"handoff {detail['index']}{who} ({detail['reason']}): turns {detail['turns']} left, "
+            f"{int(detail['tokens']):,} tokens; the successor began with {int(detail['prompt']):,}"
+        )
     to = f" to {detail['to']}" if detail.get("to") else ""
     return f"handed on{to}: hotset memory show {detail['memory']}"
 
@@ -239,6 +253,25 @@ def _lived(verb: str, detail: Detail) -> str:
     return f"{detail['tool']} {verb}{why}"
 
 
+def _learned(verb: str, detail: Detail) -> str:
+    data = decode(str(detail["data"]), dict[str, Any])
+    about = data.get("id") or data.get("change") or ""
+    names = ", ".join(data.get("knobs", ())) or ("" if about else "every knob")
+    why = f": {data['why']}" if data.get("why") else ""
+    return " ".join(filter(None, (about, verb, names))) + why
+
+
+def _tried(detail: Detail) -> str:
+    data = decode(str(detail["data"]), dict[str, Any])
+    shares = (f"{name} {share:.0%}" for name, share in data["shares"].items())
+    return f"shares of new sessions: {', '.join(shares) or 'the same'}"
+
+
+def _switched(detail: Detail) -> str:
+    is_on = decode(str(detail["data"]), dict[str, Any]).get("is_on", True)
+    return f"learning is {'on' if is_on else 'off'}"
+
+
 _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "Evicted": _evicted,
     COMPACTED: partial(_cut, "compacted"),
@@ -251,7 +284,7 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     ),
     "Pressure": lambda detail: (
         f"memory pressure {detail['from']} -> {detail['to']}: {int(detail['used']) >> 20:,} MB used"
-        + (f" of {int(detail['limit']) >> 20:,}" if detail["limit"] else "")
+        + (f" of {int(detail['limit']) >> 20:,} MB" if detail["limit"] else "")
     ),
     "Checkpoint": lambda detail: (
         f"{detail['mark']} % of the window: {int(detail['tokens']):,} of "
@@ -259,7 +292,20 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     ),
     "Handoff": _handed_on,
     "Ordered": _ordered,
+    "HandoffDue": lambda detail: (
+        f"a handoff is due, none was made yet: {int(detail['tokens']):,} of "
+        f"{int(detail['window']):,} tokens"
+    ),
     "SessionLinked": _linked,
+    "ChangeProposed": partial(_learned, "proposed"),
+    "ChangeGated": partial(_learned, "was judged by later sessions"),
+    "ChangeAdopted": partial(_learned, "is in force"),
+    "ChangeRolledBack": partial(_learned, "was taken back"),
+    "TrialChanged": _tried,
+    "KnobsFrozen": partial(_learned, "frozen:"),
+    "KnobsThawed": partial(_learned, "no longer frozen:"),
+    "LearningReset": partial(_learned, "reset:"),
+    "LearningSwitched": _switched,
     "ToolUsed": _used,
     "ToolCreated": partial(_lived, "created"),
     "ToolInactivated": partial(_lived, "became inactive"),

@@ -3,7 +3,8 @@ how they are listed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -11,26 +12,34 @@ import msgspec
 
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError, Malformed
-from hotset.nouns.deposit import Deposit, NoteWritten
+from hotset.nouns.deposit import Deposit, NoteWritten, PageAdded
 from hotset.nouns.handoff import (
     HANDOFF,
     HANDOFF_DUE,
     HANDOFFS,
+    PROGRAM_NOTES,
     AgentNote,
     AgentSnapshot,
     AnyState,
     HandoffBrief,
     HandoffState,
+    StateItem,
+    StateSource,
 )
 from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.memory import MemoryKind, Standing
+from hotset.nouns.note import Note
 from hotset.nouns.page import Chain, Kind, SessionId
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Hidden, Plan
 from hotset.sealing import seal
 from hotset.sources.port import Scene
 from hotset.store.port import Store
+from hotset.typed import decode
 from hotset.window.handoff import HANDOFF_NOTE, decode_state, latest_index, parse_note
+
+_KEEP_SECONDS = 5.0
+"""How long a handoff waits until its note is on disk."""
 
 _MOST_OTHERS = 12
 _OTHERS_SECONDS = 86_400.0
@@ -51,12 +60,14 @@ def read_brief(
     kind, store = scene.knobs.handoff.state, scene.store
     given = scene.received.metadata if scene.received is not None else {}
     session = store.origin(scene.received).session if scene.received is not None else None
-    notes = (
+    notes = [
         note
         for each in scene.links
         if each.chain in hidden
         for note in _notes_in(hidden[each.chain], dialect, kind, turn_of)
-    )
+    ]
+    notes += _program_notes(store, [each.chain for each in scene.links])
+    notes.sort(key=lambda note: note.turn)
     return HandoffBrief(
         agent=scene.agent,
         session=session or "",
@@ -86,6 +97,39 @@ def _notes_in(
                     yield parse_note(part.content, kind, turn_of(hidden.chain))
                 except Malformed:  # the model was told
                     continue
+
+
+def _program_notes(store: Store, chains: Sequence[Chain]) -> Iterator[AgentNote]:
+    """What programs said when they handed this conversation over, the oldest first."""
+    kept = store.notes(PROGRAM_NOTES, chains)
+    for chain in chains:
+        for item in _items(kept.get(chain)):
+            yield AgentNote(item.turn, {"context_notes": (item.text,)}, StateSource.PROGRAM)
+
+
+def keep_program_note(item: StateItem, chain: Chain, scene: Scene) -> None:
+    """Keep what a program says with a handoff: for the states that follow on this conversation, and
+    as a page that searches find. A store that cannot take it costs later states the note, not the
+    next one."""
+    store, asked = scene.store, scene.received
+    with suppress(HotsetError, TimeoutError):
+        earlier = _items(store.notes(PROGRAM_NOTES, [chain]).get(chain))
+        value = msgspec.json.encode([*earlier, item])
+        deposits: list[Deposit] = [NoteWritten(PROGRAM_NOTES, chain, value, scene.now)]
+        session = store.origin(asked).session if asked is not None else None
+        if session is not None:
+            text = f"context_notes: {item.text}".encode("utf-8", "replace")
+            deposits.append(
+                PageAdded(session, scene.agent, Kind.FINDING, text, scene.now, tool=HANDOFF_NOTE)
+            )
+        store.keep(*deposits).result(_KEEP_SECONDS)
+
+
+def _items(note: Note | None) -> list[StateItem]:
+    try:
+        return decode(note.value or b"[]", list[StateItem]) if note is not None else []
+    except msgspec.MsgspecError:
+        return []
 
 
 def _remembered(store: Store, session: SessionId) -> Iterator[str]:
@@ -195,9 +239,7 @@ class SessionHandoff:
 
 def handoffs_in(store: Store, session: SessionId | None = None) -> Iterator[SessionHandoff]:
     """The handoffs of a session, or of all, in the order in which they came."""
-    found = [
-        each for each in store.events(session) if each.name == HANDOFF and each.session is not None
-    ]
+    found = [each for each in store.events(session, HANDOFF) if each.session is not None]
     keys = {each.session: _turn_ids(store, each.session) for each in found if each.session}
     for event in found:
         assert event.session is not None

@@ -18,6 +18,7 @@ from hotset.window.ledger import (
     Account as Account,  # noqa: PLC0414 - for surfaces
     AmountSaved as AmountSaved,  # noqa: PLC0414 - for surfaces
     Ledger,
+    PriceOf,
 )
 from hotset.window.price import Price, dollars, price_of
 
@@ -146,8 +147,12 @@ def _front_dollars(price: Price, usage: Usage, size: int, calls: int) -> float:
 
 
 def empty_ledger(config: Config, most: int = 0) -> Ledger:
-    price = lru_cache(64)(lambda model, upstream: price_of(model, config.prices, upstream))
-    return Ledger(price, most)
+    return Ledger(known_prices(config), most)
+
+
+def known_prices(config: Config) -> PriceOf:
+    """The price of a model at an upstream, sought once for each."""
+    return lru_cache(64)(lambda model, upstream: price_of(model, config.prices, upstream))
 
 
 def savings(

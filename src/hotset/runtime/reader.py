@@ -185,6 +185,8 @@ def glance_at_index(
 def find_session(store: Store, typed: str) -> Session:
     """Resolve `last` (the session used last), an id, the beginning of one, or the client's own name
     for it. Raises `NotFound`."""
+    with suppress(NotFound):
+        return store.session(SessionId(typed))  # not all are read where the id is whole
     every = store.recent_sessions()
     if not every:
         raise NotFound("no session is kept yet; start one with: hotset wrap AGENT")

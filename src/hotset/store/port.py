@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.form import Cause, Form
@@ -107,6 +107,59 @@ class Census:
     """Bytes of content, before compression."""
     stored_bytes: int
     """Bytes of content on disk."""
+
+
+class OutlinedMessage(NamedTuple):
+    """A message's place in its session."""
+
+    chain: Chain
+    parent: Chain
+    turn: int
+    aside: bool
+
+
+class OutlinedPage(NamedTuple):
+    """A page's place in its session, and its size."""
+
+    id: PageId
+    chain: Chain
+    position: int
+    kind: str
+    turn: int
+    tool: str
+    size: int
+    tokens: int | None
+    """None until it has a gist."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOutline:
+    """Where everything of a session is, for a picture of it. Its rows are not checked by their
+    seals, so that 5,000 turns take a few hundredths of a second."""
+
+    messages: Sequence[OutlinedMessage]
+    pages: Sequence[OutlinedPage]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUse:
+    """A session, and how much it was used."""
+
+    session: Session
+    turns: int
+    last: Turn | None
+    """Its latest turn; None if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStart:
+    """Where a branch of a session leaves an older line."""
+
+    branch: int
+    first: int
+    """Its first turn."""
+    after: int
+    """The turn whose messages it follows; 0 if it began anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,18 +431,48 @@ class Store(Protocol):
         last."""
         ...
 
+    def recent_ids(self, words: str = "", agent: str = "") -> Sequence[SessionId]:
+        """The same as ids: those of this agent, if one is named, whose title, agent, key or id
+        holds each of these words, in any case."""
+        ...
+
+    def session_uses(self, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+        """These sessions in this order, without reading all of their turns; ids of none are left
+        out."""
+        ...
+
+    def agents(self) -> Sequence[str]:
+        """The agents of all sessions, those with most sessions first."""
+        ...
+
+    def branch_starts(self, session: SessionId) -> Sequence[BranchStart]:
+        """Where each branch but the first begins, by number."""
+        ...
+
     def origin(self, asked: RequestReceived) -> SessionOrigin:
         """Where this request would be placed, by what is kept now. Nothing is written."""
         ...
 
-    def turns(self, session: SessionId) -> Iterator[Turn]: ...
+    def turns(self, session: SessionId, within: tuple[int, int] | None = None) -> Iterator[Turn]:
+        """Those of a session, or those `within` a first and a last number, both included; so with
+        events and bills."""
+        ...
+
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        """A turn of a session, the latest without a number; None if there is none."""
+        ...
 
     def nodes(self, session: SessionId) -> Iterator[Node]: ...
+
+    def outline(self, session: SessionId) -> SessionOutline: ...
 
     def tools(self) -> Iterator[ToolSeen]: ...
 
     def events(
-        self, session: SessionId | None = None, name: str | None = None
+        self,
+        session: SessionId | None = None,
+        name: str | None = None,
+        within: tuple[int, int] | None = None,
     ) -> Iterator[Event]: ...
 
     def events_after(
@@ -397,6 +480,20 @@ class Store(Protocol):
     ) -> Sequence[tuple[int, Event]]:
         """The next events of these names, or of any, in the order in which they were kept, each
         with its number in it, as `pages_after` gives pages."""
+        ...
+
+    def events_before(
+        self,
+        number: int | None,
+        limit: int,
+        *,
+        names: frozenset[str] = frozenset(),
+        session: SessionId | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[tuple[int, Event]]:
+        """The latest events that fit, the latest first, each with its number; only those in front
+        of `number`, if it is given. From `since` on and before `until`."""
         ...
 
     def reference(self, id: str) -> Reference:
@@ -423,7 +520,10 @@ class Store(Protocol):
         ...
 
     def bills(
-        self, session: SessionId | None = None, since: float | None = None
+        self,
+        session: SessionId | None = None,
+        since: float | None = None,
+        within: tuple[int, int] | None = None,
     ) -> Iterator[Bill]: ...
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:

@@ -22,7 +22,7 @@ from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
-from hotset.store import queries
+from hotset.store import queries, session_queries
 from hotset.store.connection import (
     Connection,
     DataVersion,
@@ -36,7 +36,18 @@ from hotset.store.connection import (
     translate_errors,
 )
 from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.port import MATCHES, Census, Damage, Moved, Row, SessionOrigin, Where
+from hotset.store.port import (
+    MATCHES,
+    BranchStart,
+    Census,
+    Damage,
+    Moved,
+    Row,
+    SessionOrigin,
+    SessionOutline,
+    SessionUse,
+    Where,
+)
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
     DATABASE,
@@ -268,6 +279,20 @@ class SqliteStore:
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
 
+    def recent_ids(self, words: str = "", agent: str = "") -> Sequence[SessionId]:
+        return self._read(session_queries.recent_ids, words, agent)
+
+    def session_uses(self, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+        with self._reading() as connection, connection:
+            found = session_queries.session_uses(connection, ids)
+        return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
+
+    def agents(self) -> Sequence[str]:
+        return self._read(session_queries.agents)
+
+    def branch_starts(self, session: SessionId) -> Sequence[BranchStart]:
+        return self._read(session_queries.branch_starts, session)
+
     def origin(self, asked: RequestReceived) -> SessionOrigin:
         from hotset.store.lineage import find_origin  # noqa: PLC0415 - loads what reads messages
         from hotset.store.sql_lookup import SqlLookup  # noqa: PLC0415
@@ -276,18 +301,36 @@ class SqliteStore:
             found = find_origin(asked, SqlLookup(connection))
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
-    def turns(self, session: SessionId) -> Iterator[Turn]:
-        return self._of_session(TURN, session)
+    def turns(self, session: SessionId, within: tuple[int, int] | None = None) -> Iterator[Turn]:
+        which = _set_conditions(("session = ?", (session,)), ("number BETWEEN ? AND ?", within))
+        for turn in self._stream(TURN, *which):
+            yield _as_asked(turn, turn.session == session and _is_within(turn.number, within))
+
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        last = "session = ? ORDER BY number DESC LIMIT 1"
+        where, given = ("session = ? AND number = ?", [number]) if number else (last, [])
+        with self._reading() as connection:
+            return read_one(connection, TURN, where, session, *given)
 
     def nodes(self, session: SessionId) -> Iterator[Node]:
         return self._of_session(NODE, session)
 
+    def outline(self, session: SessionId) -> SessionOutline:
+        return self._read(session_queries.read_outline, session)
+
     def tools(self) -> Iterator[ToolSeen]:
         return self._stream(TOOL)
 
-    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
+    def events(
+        self,
+        session: SessionId | None = None,
+        name: str | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Event]:
         which = _set_conditions(
-            ("session = ?", _one_tuple(session)), ("name = ?", _one_tuple(name))
+            ("session = ?", _one_tuple(session)),
+            ("name = ?", _one_tuple(name)),
+            ("turn BETWEEN ? AND ?", within),
         )
         for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
@@ -297,6 +340,34 @@ class SqliteStore:
     ) -> Sequence[tuple[int, Event]]:
         found = self._after(EVENT, number, limit, "name", sorted(names))
         return [(seq, _as_asked(event, not names or event.name in names)) for seq, event in found]
+
+    def events_before(
+        self,
+        number: int | None,
+        limit: int,
+        *,
+        names: frozenset[str] = frozenset(),
+        session: SessionId | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> Sequence[tuple[int, Event]]:
+        conditions, given = _set_conditions(
+            ("seq < ?", _one_tuple(number)),
+            (f"name IN ({', '.join('?' * len(names))})", tuple(sorted(names)) or None),
+            ("session = ?", _one_tuple(session)),
+            ("time >= ?", _one_tuple(since)),
+            ("time < ?", _one_tuple(until)),
+        )
+        where = " AND ".join(("TRUE", *conditions))
+        sql = f"SELECT seq, {EVENT.names} FROM event WHERE {where} ORDER BY seq DESC LIMIT ?"
+        with self._reading() as connection:
+            rows: list[Any] = connection.execute(sql, (*given, max(0, limit))).fetchall()
+        found: list[tuple[int, Event]] = []
+        for seq, *row in rows:
+            with suppress(PageDamaged):  # `verify` reports it
+                if not is_blank(row):
+                    found.append((seq, EVENT.unpack(row)))
+        return found
 
     def reference(self, id: str) -> Reference:
         return self._by_id(REFERENCE, id)
@@ -332,9 +403,16 @@ class SqliteStore:
             table = self._page_tables.table(connection, chains, as_of)
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
-    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
+    def bills(
+        self,
+        session: SessionId | None = None,
+        since: float | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Bill]:
         which = _set_conditions(
-            ("session = ?", _one_tuple(session)), ("time >= ?", _one_tuple(since))
+            ("session = ?", _one_tuple(session)),
+            ("time >= ?", _one_tuple(since)),
+            ("turn BETWEEN ? AND ?", within),
         )
         for bill in self._stream(BILL, *which):
             yield _as_asked(bill, session in (None, bill.session))
@@ -658,6 +736,10 @@ def _set_conditions(*every: tuple[str, tuple[Any, ...] | None]) -> tuple[list[st
     """The conditions that are set, and their values."""
     given = [(condition, values) for condition, values in every if values is not None]
     return [condition for condition, _ in given], [value for _, some in given for value in some]
+
+
+def _is_within(number: int, within: tuple[int, int] | None) -> bool:
+    return within is None or within[0] <= number <= within[1]
 
 
 def _one_tuple(value: Any) -> tuple[Any, ...] | None:

@@ -158,6 +158,7 @@ class Writer:
             self._queue.put(waiting)
             with self._door:
                 self._compressing -= 1
+            del waiting
         self._queue.put(None)
 
     def _run(self) -> None:
@@ -176,6 +177,7 @@ class Writer:
             ended = first is None
             if batch:
                 self._settle(batch)
+            del first, batch  # bodies of megabytes, and the next deposit may be far
         self._disconnect()
 
     def _settle(self, batch: Sequence[_QueuedDeposit]) -> None:

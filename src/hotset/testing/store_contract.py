@@ -399,6 +399,13 @@ def check_events_can_be_followed_by_name(store: Store) -> None:
     )
     assert not store.events_after(every[-1][0], 10), "events came behind the last"
     assert not store.events_after(0, 0), "events came though none were asked for"
+    back = every[::-1]
+    assert list(store.events_before(None, 100)) == back, "the latest events do not come first"
+    assert list(store.events_before(back[1][0], 2)) == back[2:4], "the events in front do not come"
+    some = store.events_before(None, 9, names=frozenset({"Alert"}), since=1.0, until=3.0)
+    assert list(some) == [every[1]], "events of another name or time came"
+    assert not store.events_before(None, 9, session=SessionId("none")), "other sessions' came"
+    assert not store.events_before(None, 0), "events came though none were asked for"
 
 
 @on_fresh

@@ -14,12 +14,17 @@ from hotset.runtime.reader import find_session
 from hotset.store.port import Store
 
 if TYPE_CHECKING:
+    from hotset.index.port import Index
     from hotset.runtime.machine import Machine
     from hotset.sources.memory import ProjectMemories
     from hotset.sources.port import Source
     from hotset.sources.tools import Toolbox
 
 _NONE: Mapping[str, Any] = {}
+
+
+def _no_index() -> Index | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class ViewedProject:
     live: Mapping[str, Any] = field(default_factory=lambda: _NONE)
     """The status of the running proxy; empty if none runs."""
     clock: Callable[[], float] = time.time
+    open_index: Callable[[], Index | None] = _no_index
+    """The index, opened if need be; None if there is none."""
 
     @classmethod
     def of_machine(cls, machine: Machine, live: Mapping[str, Any]) -> Self:
@@ -51,6 +58,7 @@ class ViewedProject:
             machine.sources,
             live,
             machine.clock,
+            machine.follower.opened,
         )
 
     def session(self, typed: str) -> Session:

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     )
     from hotset.sources.memory.project_memories import (
         MemoryDetails as MemoryDetails,
+        MemoryTopic as MemoryTopic,
         ProjectMemories as ProjectMemories,
         RecallAnswer as RecallAnswer,
     )
@@ -93,7 +94,7 @@ _ROOMS = {
     "economics": "Breach Economics SessionEconomics",
     "memory_text": "describe_commit memory_heading memory_text",
     "data_lines": "RenderedText",
-    "project_memories": "MemoryDetails ProjectMemories RecallAnswer",
+    "project_memories": "MemoryDetails MemoryTopic ProjectMemories RecallAnswer",
     "source": "EpisodeWriter HOW MemorySource Reminder read_deposits read_memory",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -5,6 +5,7 @@ The one interface for every surface. All methods block and are thread-safe.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hotset import tokens
 from hotset.config import MEMORY, Config
 from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
+from hotset.files.lru import Lru
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Erased, Remembered
 from hotset.nouns.knobs import MemoryKnobs
@@ -85,6 +87,7 @@ from hotset.sources.memory.layers import (
     open_lines,
     render_index,
     render_timeline,
+    shown_topics,
     topics_with_id,
     unfold,
 )
@@ -159,6 +162,7 @@ _SEEN = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
 """Standings that a list shows by default."""
 
 _MOST_GRAPH = 500
+_MOST_GIVEN_UP = 1000  # sessions
 _MOST_BY_RULES = 100
 
 
@@ -192,6 +196,21 @@ class RecallAnswer:
     """The ids it names, and how much of each it shows."""
     days: tuple[WorkDay, ...] = ()
     """What lies in the range that a question of time asks for, in the order it asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTopic:
+    """A topic, for a person."""
+
+    name: str
+    count: int
+    """Memories."""
+    tokens: int
+    last: float
+    latest: str
+    """The newest of its memories."""
+    title: str
+    """Of that one; empty if it is not a person's or an agent's."""
 
 
 class ProjectMemories:
@@ -230,7 +249,9 @@ class ProjectMemories:
         """Episodes that were put into words by rules since the start: a model may find better
         ones."""
         self._encoding = threading.Lock()
-        self._given_up: dict[SessionId, float] = {}
+        self._given_up: Lru[SessionId, float] = Lru(
+            "sessions given up", count=_MOST_GIVEN_UP, shrinks=False
+        )
         """Sessions that could not be remembered, as far as they went then."""
 
     @property
@@ -561,6 +582,24 @@ class ProjectMemories:
             return None
 
     # What people look at
+
+    def unlogged(self) -> ProjectMemories:
+        """The same for a person, whose looking is not counted as use."""
+        other = copy.copy(self)
+        other.logged = False
+        return other
+
+    def topics(self) -> tuple[Sequence[MemoryTopic], int, int]:
+        """The topics, those with the most and the latest memories first; and how many memories and
+        tokens there are in all."""
+        store = self._open()
+        known, shape = self._overviews.latest(store), arrangement(store)
+        ranked = sorted(shown_topics(known, shape), key=lambda each: (-each.rank, each.name))
+        topics = [
+            MemoryTopic(each.name, each.count, each.tokens, each.last, each.latest, each.summary)
+            for each in ranked
+        ]
+        return topics, known.memories, known.tokens
 
     def get(self, id: str) -> MemoryRecord:
         return memory_writer.find_memory(self.store(), id)
@@ -1289,7 +1328,7 @@ class ProjectMemories:
             # a bug of ours or a damaged page costs the memories of one session only
             if isinstance(error, HotsetError) and not isinstance(error, PageDamaged):
                 raise
-            self._given_up[session] = last_page
+            self._given_up.put(session, last_page)
             detailed = _log.isEnabledFor(logging.DEBUG)
             _log.warning(
                 "session %s cannot be remembered: %s",

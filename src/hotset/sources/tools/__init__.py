@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hotset.sources.tools.approval import (
+        KnownTool as KnownTool,
         ToolState as ToolState,
         diff as diff,
         readable as readable,
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
         render_dot as render_dot,
         render_json as render_json,
     )
-    from hotset.sources.tools.running.server_pool import running_everywhere as running_everywhere
+    from hotset.sources.tools.running.server_pool import (
+        RunningServer as RunningServer,
+        running_everywhere as running_everywhere,
+    )
     from hotset.sources.tools.schemas import compact as compact
     from hotset.sources.tools.session_tools import (
         client_tool_name as client_tool_name,
@@ -57,7 +61,7 @@ if TYPE_CHECKING:
     )
 
 _FACE = {
-    "approval": ("ToolState", "diff", "readable"),
+    "approval": ("KnownTool", "ToolState", "diff", "readable"),
     "client_tools": ("hand_over", "weigh_tools"),
     "session_tools": ("client_tool_name", "estimate_tokens", "latest_tools", "never_called"),
     "found.servers": (
@@ -66,7 +70,7 @@ _FACE = {
     ),
     "graph": ("GraphSnapshot", "render_dot", "render_json"),
     "schemas": ("compact",),
-    "running.server_pool": ("running_everywhere",),
+    "running.server_pool": ("RunningServer", "running_everywhere"),
     "source": ("ToolSource", "USED", "beginning", "kept_offer", "weigh"),
     "sweep": ("CYCLE", "LifeSummary"),
     "toolbox": ("ToolLibrary", "ToolUse", "Toolbox"),

@@ -43,8 +43,8 @@ class SessionTools:
 
 def latest_tools(store: Store, sessions: int) -> Sequence[SessionTools]:
     """The latest sessions that had tools, the newest first."""
-    recent = islice(store.recent_sessions(), _MOST_SEARCHED)
-    found = (_tools_of(store, each.id) for each in recent)
+    recent = islice(store.recent_ids(), _MOST_SEARCHED)
+    found = (_tools_of(store, each) for each in recent)
     return list(islice((each for each in found if each is not None), sessions))
 
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import stat
 import struct
 import time
-from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +17,21 @@ from hotset import __version__
 from hotset.config import Config, is_client
 from hotset.errors import HotsetError, StoreTooNew
 from hotset.files.open import open_regular
-from hotset.nouns.turn import Event
 from hotset.runtime.reader import (
-    BALLAST_BYTES,
     DATABASE,
     STORE_VERSION,
-    Store,
-    Where,
     has_store,
     open_to_look,
-    wal_and_shm,
+)
+from hotset.runtime.views.health import (
+    Finding,
+    Level,
+    check_contents,
+    check_folder,
+    check_serving,
+    fail,
+    ok,
+    warn,
 )
 from hotset.surfaces.cli.agents import (
     BASE_URLS,
@@ -51,7 +52,7 @@ from hotset.surfaces.cli.connections import (
 )
 from hotset.surfaces.cli.exit import FAILED, FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
-from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, size, span
+from hotset.surfaces.cli.terminal import count, emit, emit_json, plain, span
 from hotset.surfaces.proxy.address import (
     Address,
     find_proxy,
@@ -61,28 +62,8 @@ from hotset.surfaces.proxy.address import (
 )
 from hotset.surfaces.proxy.always_on import list_projects, shared_folder, unknown_folder
 
-_LOW_BYTES = 500_000_000
-_BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that a process holds it
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _FORMAT_AT = 60  # offset of the store's format number in SQLite's header
-_RECENT_SECONDS = 7 * 86400
-_REASONS = 3
-_SAMPLE = 20
-
-
-class Level(StrEnum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    about: str
-    level: Level
-    says: str
-    todo: str = ""
-    """What to do about it; empty if all is well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +86,6 @@ class CheckScene:
     def always_on(self) -> Address | None:
         """The note of the always-on proxy, with the user's own token."""
         return read_note(shared_folder(self.config))
-
-
-def ok(about: str, says: str) -> Finding:
-    return Finding(about, Level.OK, says)
-
-
-def warn(about: str, says: str, todo: str) -> Finding:
-    return Finding(about, Level.WARN, says, todo)
-
-
-def fail(about: str, says: str, todo: str) -> Finding:
-    return Finding(about, Level.FAIL, says, todo)
 
 
 _COLOURS = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
@@ -148,7 +117,8 @@ def examine(config: Config, env: Mapping[str, str]) -> list[Finding]:
     address, status = find_proxy(config)
     scene = CheckScene(config, env, time.time(), address, status)
     # The folder's modes are checked before opening the store fixes them.
-    checks = (check_proxy, check_folder, check_store, check_routing, check_clients)
+    folder = lambda scene: check_folder(scene.config)  # noqa: E731 - as the others
+    checks = (check_proxy, folder, check_store, check_routing, check_clients)
     return [finding for check in checks for finding in check(scene)]
 
 
@@ -181,45 +151,8 @@ def check_proxy(scene: CheckScene) -> Iterator[Finding]:
         )
     else:
         yield ok("version", f"hotset {__version__}, proxy and command line alike")
-    if status["store"] != "ok":
-        yield warn(
-            "keeping",
-            f"the proxy keeps nothing now: {status['store']}",
-            "see the findings on the store below",
-        )
-    if "memory" in status:  # a proxy of an older version has none
-        yield _check_memory(status["memory"])
-    yield from _check_upstreams(scene)
+    yield from check_serving(scene.config, status)
     yield _check_traffic(scene)
-
-
-def _check_memory(memory: Mapping[str, Any]) -> Finding:
-    used = f"{size(memory['used'])} used"
-    if memory["limit"]:
-        used += f" of {size(memory['limit'])} ({memory['source']})"
-    if memory["level"] == "normal":
-        return ok("memory", used)
-    return warn(
-        "memory",
-        f"memory is short, level {memory['level']}: {used}; caches are small now"
-        + ("" if memory["prefetch"] else " and prefetch is off"),
-        "raise the limit of its group or of [pressure], or end other programs",
-    )
-
-
-def _check_upstreams(scene: CheckScene) -> Iterator[Finding]:
-    assert scene.status is not None
-    for name, url in scene.status["upstreams"].items():
-        chosen = scene.config.upstreams.get(name)
-        if chosen is not None and chosen.url != url:
-            yield warn(
-                "upstream",
-                (
-                    f"the proxy sends {name} to {url}; settings here "
-                    f"({scene.config.origins.get(f'{name}_url')}) say {chosen.url}"
-                ),
-                "stop the proxy and start it again",
-            )
 
 
 def _check_traffic(scene: CheckScene) -> Finding:
@@ -246,100 +179,6 @@ def _check_traffic(scene: CheckScene) -> Finding:
     return ok("traffic", calls)
 
 
-def check_folder(scene: CheckScene) -> Iterator[Finding]:
-    folder = scene.config.folder
-    if not folder.exists():
-        yield warn(
-            "folder",
-            f"{folder} is not there: nothing was ever kept for this project",
-            "start with: hotset up",
-        )
-        return
-    yield from _check_privacy(folder)
-    yield from _check_token(folder / "token")
-    yield from _check_disk(folder)
-
-
-def _check_privacy(folder: Path) -> Iterator[Finding]:
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        yield fail(
-            "folder", f"{folder} is not a folder", "move it away, or choose another with --data"
-        )
-        return
-    if found.st_uid != os.geteuid():
-        yield fail(
-            "folder",
-            f"{folder} belongs to another user (uid {found.st_uid})",
-            "choose a folder of your own with --data",
-        )
-        return
-    open_ones = [path for path in (folder, *sorted(folder.iterdir())) if _open_to_others(path)]
-    if open_ones:
-        names = ", ".join(path.name for path in open_ones[:3])
-        yield fail(
-            "folder", f"others can look into {folder}: {names}", f"run: chmod -R go-rwx {folder}"
-        )
-    else:
-        yield ok("folder", f"{folder}, only yours")
-
-
-def _open_to_others(path: Path) -> bool:
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        return False
-    return not stat.S_ISLNK(mode) and bool(mode & 0o077)
-
-
-def _check_token(path: Path) -> Iterator[Finding]:
-    if not path.exists():
-        yield ok("token", "not made yet; the first start makes one")
-    elif path.is_symlink() or not path.is_file():
-        yield fail(
-            "token", f"{path} is not a regular file", "remove it; the next start makes a new one"
-        )
-    elif path.stat().st_mode & 0o077:
-        yield fail(
-            "token",
-            f"{path} can be read by others",
-            f"run: chmod 600 {path}   or delete it to get a new one",
-        )
-    else:
-        yield ok("token", "in a file that only you can read")
-
-
-def _check_disk(folder: Path) -> Iterator[Finding]:
-    free = shutil.disk_usage(folder).free
-    if free < _LOW_BYTES:
-        yield warn(
-            "disk",
-            f"{size(free)} free on the disk of {folder}",
-            "make room; calls go through, but cannot be kept on a full disk",
-        )
-    else:
-        yield ok("disk", f"{size(free)} free")
-    if not has_store(folder):
-        return
-    ballast = folder / "ballast"
-    if not ballast.exists() or ballast.stat().st_size < BALLAST_BYTES:
-        yield warn(
-            "ballast",
-            "the reserve for a full disk is used up",
-            "make room; the reserve comes back by itself",
-        )
-    wal, _ = wal_and_shm(folder / DATABASE)
-    grown = wal.stat().st_size if wal.exists() else 0
-    if grown > _BIG_WAL:
-        yield warn(
-            "wal",
-            f"the write-ahead log has grown to {size(grown)}",
-            "stop every hotset of this project once",
-        )
-    else:
-        yield ok("wal", f"the write-ahead log is {size(grown)}")
-
-
 def check_store(scene: CheckScene) -> Iterator[Finding]:
     yield from _check_sqlite()
     database = scene.config.folder / DATABASE
@@ -351,7 +190,7 @@ def check_store(scene: CheckScene) -> Iterator[Finding]:
             yield fail("store", f"{database} is not a regular file", "move it away")
             return
         yield _check_format(database)
-    yield from _check_contents(scene)
+    yield from _check_opening(scene)
 
 
 def _check_sqlite() -> Iterator[Finding]:
@@ -393,7 +232,7 @@ def _check_format(database: Path) -> Finding:
     )
 
 
-def _check_contents(scene: CheckScene) -> Iterator[Finding]:
+def _check_opening(scene: CheckScene) -> Iterator[Finding]:
     try:
         store = open_to_look(scene.config.folder)
     except StoreTooNew:
@@ -409,65 +248,11 @@ def _check_contents(scene: CheckScene) -> Iterator[Finding]:
                 else "give it back its rights, or choose another folder with --data"
             )
             yield fail("store", f"nothing can be kept: {store.only_read}", todo)
-        census = store.census()
-        contents = (
-            f"{count(census.sessions, 'session')}, {count(census.pages, 'page')}, "
-            f"{size(census.content_bytes)}"
-        )
-        read = _read_latest(store)
-        yield ok(
-            "store",
-            (
-                f"opens; {contents} in {size(census.stored_bytes)}; the latest "
-                f"{count(read, 'page')} read back whole"
-            ),
-        )
-        yield from _check_bypasses(scene, store.events())
+        yield from check_contents(store, scene.now)
     except HotsetError as error:
         yield fail("store", str(error), "run: hotset verify, then: hotset repair")
     finally:
         store.close()
-
-
-def _read_latest(store: Store) -> int:
-    """Reads the newest pages back, which checks their hashes. `hotset verify` does it for all."""
-    newest = deque(store.sessions(), maxlen=1)
-    pages = deque(
-        (page for session in newest for page in store.pages(Where(session=session.id))),
-        maxlen=_SAMPLE,
-    )
-    for page in pages:
-        store.content(page.digest)
-    return len(pages)
-
-
-def _check_bypasses(scene: CheckScene, events: Iterable[Event]) -> Iterator[Finding]:
-    recent = [
-        event
-        for event in events
-        if event.name == "Bypassed" and scene.now - event.time < _RECENT_SECONDS
-    ]
-    if not recent:
-        yield ok("bypassed", "no call went past the store in the last week")
-        return
-    reasons = Counter(str(event.detail.get("reason", "unknown")) for event in recent).most_common(
-        _REASONS
-    )
-    why = "; ".join(f"{times:,} x {plain(reason)}" for reason, times in reasons)
-    last = span(scene.now - max(event.time for event in recent))
-    yield warn(
-        "bypassed",
-        f"{count(len(recent), 'call')} in the last week, the last {last} ago: {why}",
-        _advice(reasons[0][0]),
-    )
-
-
-def _advice(reason: str) -> str:
-    if reason.startswith("store"):
-        return "the findings on disk and store say what is wrong; nothing has to be restarted"
-    if reason.startswith("unreadable"):
-        return "the agent sent something that is no request; it got the provider's own answer"
-    return "those calls went through unchanged; if it goes on, report it"
 
 
 def check_routing(scene: CheckScene) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -17,10 +17,11 @@ import click
 from hotset.config import Config
 from hotset.files.root import Why
 from hotset.files.scope import PROCESS
+from hotset.runtime.views.code import IndexStatus, read_index_status
 from hotset.sources import code
 from hotset.sources.code import read_consent, who_indexes
 from hotset.surfaces.cli.child import ChildFollower, follow_stdin, while_stdin
-from hotset.surfaces.cli.consent import is_allowed, require_consent
+from hotset.surfaces.cli.consent import require_consent
 from hotset.surfaces.cli.exit import FOUND, INTERRUPTED, OK, signals_to
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.progress import counting
@@ -326,55 +327,16 @@ def _document(config: Config, report: IndexReport) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
-    """The state of a project's index."""
-
-    project: str
-    folder: str
-    answer: code.ConsentAnswer
-    since: float
-    indexer: int | None
-    """The process that indexes now, or watches."""
-    code: Totals | None
-    fresh: bool | None
-    """True if nothing changed since; None if nothing is indexed."""
-    unfinished: bool
-    """The last run was interrupted; the next one goes on from there."""
-    index: IndexState | None
-
-
 def _read_status(config: Config) -> IndexStatus:
     from hotset.runtime.reader import open_index  # noqa: PLC0415
 
-    consent = code.read_consent(config.folder)
-    about = consent.answer if consent.root == str(config.project) else code.ConsentAnswer.UNANSWERED
-    totals = fresh = state = None
-    unfinished = False
+    state = None
     if code.index_folder(config.folder).exists():
         with closing(
             open_index(config.folder, config.embedding.of_documents, folds=False)
         ) as opened:
             state = opened.state()
-    if code.has_code(config.folder) and is_allowed(config):
-        with code.Manifest(config.folder, code.manifest_identity()) as manifest:
-            totals, fresh, unfinished = (
-                manifest.totals(),
-                manifest.edited(config.project) == {},
-                manifest.unfinished,
-            )
-    indexer = code.who_indexes(config.folder)
-    return IndexStatus(
-        str(config.project),
-        str(config.folder),
-        about,
-        consent.when,
-        indexer,
-        totals,
-        fresh and not unfinished,
-        unfinished,
-        state,
-    )
+    return read_index_status(config, state)
 
 
 def _print_status(chosen: ProjectOptions, config: Config, *, as_json: bool) -> int:

@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hotset.text.amounts import (  # its commands import all of this from here
+    count as count,  # noqa: PLC0414
+    size as size,  # noqa: PLC0414
+    span as span,  # noqa: PLC0414
+)
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -23,7 +29,6 @@ _STYLED = re.compile(r"(\x1b\[(?:[012]|3[1-7])m)")  # the escapes that `click.st
 _UNSEEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def say(text: str = "", *, quiet: bool = False) -> None:
@@ -69,31 +74,10 @@ def table(
         emit(line if number else click.style(line, bold=True))
 
 
-def size(count: float) -> str:
-    """Bytes as people read them."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def money(dollars: float) -> str:
     """Dollars; small amounts with enough digits to differ from zero."""
     digits = 2 if abs(dollars) >= 1 or not dollars else 4
     return f"{'-' if dollars < 0 else ''}${abs(dollars):,.{digits}f}"
-
-
-def span(seconds: float) -> str:
-    """A length of time, in its largest unit."""
-    seconds = max(0.0, seconds)
-    if seconds < _MINUTE:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    if seconds < _HOUR:
-        return f"{seconds / _MINUTE:.0f} min"
-    if seconds < 2 * _DAY:
-        return f"{seconds / _HOUR:.0f} h"
-    return f"{seconds / _DAY:.0f} days"
 
 
 def moment(when: float) -> str:
@@ -146,7 +130,3 @@ def one_line(content: bytes, room: int) -> str:
     begin = content[: 4 * room + 64]
     text = plain(" ".join(begin.decode("utf-8", "replace").split()))
     return shortened(text if begin == content else f"{text}…", room)
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

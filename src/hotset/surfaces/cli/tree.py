@@ -92,6 +92,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "service": CommandEntry(
             "tree:service", "One always-on proxy for all projects: install, remove."
         ),
+        "open": CommandEntry("open:open_dashboard", "See and steer the window in your browser."),
         "mcp": CommandEntry("serve:mcp", "Give an agent tools, code and history, over MCP."),
         "demo": CommandEntry(
             "serve:demo", "See it work on a recorded session; no key, no network."
@@ -143,6 +144,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "handoffs:handoffs", "Agents that handed over, and the state that each left."
         ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
+        "findings": CommandEntry("findings:findings", "What costs most, and what to do about it."),
         "window": CommandEntry(
             "window:window", "What the model sees now; pin, restore or evict a page."
         ),
@@ -359,15 +361,16 @@ LEARN = {
     "Learn": {
         "now": CommandEntry("learn:learn_now", "Learn from the sessions that ended."),
         "trial": CommandEntry(
-            "learn:trial", "Give a share of new sessions to a profile, or `off`."
+            "learn_orders:trial", "Give a share of new sessions to a profile, or `off`."
         ),
     },
     "Decide": {
-        "freeze": CommandEntry("learn:freeze", "Keep knobs as they are, or set them."),
-        "unfreeze": CommandEntry("learn:unfreeze", "Undo `freeze`."),
-        "reset": CommandEntry("learn:reset", "Take back what was learned."),
-        "on": CommandEntry("learn:on", "New sessions get what was learned."),
-        "off": CommandEntry("learn:off", "New sessions get the defaults."),
+        "freeze": CommandEntry("learn_orders:freeze", "Keep knobs as they are, or set them."),
+        "unfreeze": CommandEntry("learn_orders:unfreeze", "Undo `freeze`."),
+        "reset": CommandEntry("learn_orders:reset", "Take back what was learned."),
+        "unreset": CommandEntry("learn_orders:unreset", "Let what was reset be learned again."),
+        "on": CommandEntry("learn_orders:on", "New sessions get what was learned."),
+        "off": CommandEntry("learn_orders:off", "New sessions get the defaults."),
     },
 }
 
@@ -386,5 +389,7 @@ def learn() -> None:
     """What this project's sessions taught about knobs: proposed from evidence, proven by replay on
     later sessions, tried on a share of new ones, adopted or taken back.
 
-    Task success comes first: nothing is adopted that is not shown to be no worse.
+    Task success comes first: what could hide something is adopted only when a trial shows that
+    success is no worse; what hides nothing (more is shown, or found in another order) by replay
+    alone. Either is rolled back when success falls.
     """

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -21,7 +21,8 @@ from hotset.runtime.glance import status_line
 from hotset.runtime.machine import Machine
 from hotset.runtime.views.project import ViewedProject
 from hotset.surfaces.dashboard.access import PATH, DashboardAccess
-from hotset.surfaces.dashboard.routes import API_ROUTES, ApiRoute, openapi
+from hotset.surfaces.dashboard.api_route import ApiRoute, Download
+from hotset.surfaces.dashboard.routes import API_ROUTES, openapi
 from hotset.typed import convert, decode
 
 _STATIC = Path(__file__).parent / "static"
@@ -79,7 +80,7 @@ class DashboardDoor:
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
-        path: str = request.scope["path"]
+        path = self._access.plain(request.scope["path"])
         if path.startswith(_API):
             return await self._answer(request, path.removeprefix(_API))
         if path == f"{PATH}/open" and request.method == "POST":
@@ -104,19 +105,27 @@ class DashboardDoor:
         """A file of the dashboard; the page itself for the address of every view."""
         name = path.removeprefix(PATH).lstrip("/")
         if "." not in name.rpartition("/")[2]:
-            if not self._access.has_cookie(request.headers.get("cookie", "")):
-                return RedirectResponse(self._access.make_link(), 303)  # it came with the token
-            name = "index.html"
+            return self._index(request, name)
         file = (_STATIC / name).resolve()
         if not file.is_relative_to(_STATIC) or file.suffix not in _TYPES or not file.is_file():
             return _refusal(404, "there is no such page")
         return Response(file.read_bytes(), media_type=_TYPES[file.suffix])
 
+    def _index(self, request: Request, name: str) -> Response:
+        if not self._access.has_cookie(request.headers.get("cookie", "")):
+            return RedirectResponse(self._access.make_link(), 303)  # it came with the token
+        if not request.scope["path"].startswith(self._access.home):
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(f"{self._access.home}{quote(name)}{query}", 303)
+        page = (_STATIC / "index.html").read_bytes()
+        home = self._access.home.encode()
+        return Response(page.replace(f"{PATH}/".encode(), home), media_type=_TYPES[".html"])
+
     def _open(self, path: str) -> Response:
         cookie = self._access.open(path)
         if cookie is None:
             return _refusal(403, "this link was used already; make another with: hotset open")
-        return RedirectResponse(f"{PATH}/", 303, headers={"set-cookie": cookie})
+        return RedirectResponse(self._access.home, 303, headers={"set-cookie": cookie})
 
     async def _answer(self, request: Request, path: str) -> Response:
         if path == "openapi.json":
@@ -146,7 +155,7 @@ class DashboardDoor:
         found = await asyncio.to_thread(route.run, project, asked)
         if route.acts:
             await asyncio.to_thread(self._machine.orders.refresh, project.store)
-        return _json(found)
+        return _download(found) if isinstance(found, Download) else _json(found)
 
     def _live(self) -> Response:
         if self._listeners >= _MOST_LISTENERS:
@@ -159,7 +168,7 @@ class DashboardDoor:
         self._listeners += 1
         try:
             known, waited = -1, 0.0
-            while True:
+            while not self._access.is_over:
                 store = self._machine.keeper.store
                 version = store.version() if store is not None else -1
                 if version != known:
@@ -192,6 +201,12 @@ async def _read_body(request: Request) -> bytes:
         if sum(map(len, pieces)) > _LONGEST:
             raise BadInput(f"an order may have {_LONGEST:,} bytes")
     return b"".join(pieces)
+
+
+def _download(found: Download) -> Response:
+    """Sent as it is read: each piece is made in a thread, and none waits for the next."""
+    headers = {"content-disposition": f'attachment; filename="{found.name}"'}
+    return StreamingResponse(found.pieces, media_type=found.media, headers=headers)
 
 
 def _json(value: Any) -> Response:

@@ -5,7 +5,9 @@ import {
 
 export * from "./vendor/preact-htm.js";
 
-const API = "/hotset/api/";
+/** The path of this project's dashboard, with a slash at its end: it names the project, so that tabs of two projects never mix. */
+export const BASE = new URL(".", import.meta.url).pathname;
+const API = `${BASE}api/`;
 
 /** The answer of the API as JSON; throws an Error with the server's sentence. */
 export async function api(path, params = {}, options = {}) {
@@ -59,6 +61,7 @@ export function tokens(value) {
 export function dollars(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
+  if (size > 0 && size < 0.0001) return "under $0.0001";
   const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4;
   return `${value < 0 ? "-" : ""}$${size.toFixed(digits)}`;
 }
@@ -87,6 +90,16 @@ export function ago(seconds) {
 
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
+/** Loads `views/NAME.css` once. */
+export function useStyle(name) {
+  useEffect(() => {
+    const href = `${BASE}views/${name}.css`;
+    if ([...document.styleSheets].some((each) => each.href?.endsWith(href)) || document.querySelector(`link[href="${href}"]`)) return;
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href });
+    document.head.append(link);
+  }, [name]);
+}
+
 /** A sentence where there is nothing to show, and what to do. */
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
@@ -101,7 +114,7 @@ export function Loaded({ state, children }) {
 
 /** columns: [{title, cell: row => node, right?, sort?}]. A row with `onOpen` opens by click and Enter. */
 export function Table({ caption, columns, rows, onOpen, keyOf = (row, at) => row.id ?? at }) {
-  return html`<div class="scroll"><table>
+  return html`<div class="scroll" tabindex=${onOpen ? undefined : "0"}><table>
     ${caption && html`<caption>${caption}</caption>`}
     <thead><tr>${columns.map((each) => html`<th scope="col" class=${each.right ? "right" : ""}>${each.title}</th>`)}</tr></thead>
     <tbody>${rows.map((row, at) => html`<tr key=${keyOf(row, at)} class=${onOpen ? "opens" : ""}>
