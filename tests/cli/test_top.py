@@ -18,7 +18,7 @@ from hotset.surfaces.cli.strip import StripCell, lay_out
 from tests.cli.conftest import NOW, Desk, fill
 from tests.cli.test_savings import SONNET, bill
 from tests.cli.test_serving import read_until
-from tests.proxy.test_orders import _session
+from tests.proxy.test_orders import shortened_session
 
 IN_FRONT = (
     "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
@@ -62,7 +62,7 @@ def test_a_strip_never_has_more_cells_than_there_are(sizes, cells, scale):
 
 
 def test_one_frame_shows_both_windows_the_money_and_the_last_events(tmp_path):
-    with _session(tmp_path) as (desk, *_):
+    with shortened_session(tmp_path) as (desk, *_):
         told = desk.run("top", "--once").out
         view = desk.run("top", "--json").json()["view"]
 

@@ -30,7 +30,7 @@ _MOST_SHARES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class SessionCost:
+class ReplayedSession:
     """One session, sent whole and with hotset."""
 
     model: str
@@ -61,7 +61,7 @@ class WindowShare:
 
 @dataclass(frozen=True, slots=True)
 class ReplayEstimate:
-    sessions: tuple[SessionCost, ...]
+    sessions: tuple[ReplayedSession, ...]
     """The dearest first."""
     sessions_read: int
     calls: int
@@ -134,12 +134,12 @@ def estimate(
 
 def _sessions(
     gathered: SessionSet, figures: Mapping[str, Figures], ruling: Ruling, name: str
-) -> Iterable[SessionCost]:
+) -> Iterable[ReplayedSession]:
     stretches: dict[int, list[RecordedConversation]] = {}
     for number, conversation in gathered.counted:
         stretches.setdefault(number, []).append(conversation)
     for each in stretches.values():
-        yield SessionCost(
+        yield ReplayedSession(
             each[0].model,
             sum(len([call for call in stretch.calls if call]) for stretch in each),
             sum(_dollars(figures[FULL], stretch, ruling) for stretch in each),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from math import ceil, floor, log10
 
-from hotset.replay.estimate import ReplayEstimate, SessionCost
+from hotset.replay.estimate import ReplayedSession, ReplayEstimate
 from hotset.replay.policies import DEFAULT, FULL
 from hotset.surfaces.cli.terminal import count, money
 
@@ -116,7 +116,7 @@ def _describe_faults(found: ReplayEstimate) -> str:
     return f"{often.capitalize()} of 100 actions would have had to ask something back."
 
 
-def _sessions(every: Sequence[SessionCost]) -> Iterator[str]:
+def _sessions(every: Sequence[ReplayedSession]) -> Iterator[str]:
     if not every:
         return
     dearest = max(max(each.full, each.ours) for each in every) or 1.0
