@@ -10,6 +10,8 @@ const LIMIT = 50;
 /** The first moment of a day as it is written, in the reader's time. */
 const seconds = (day) => new Date(`${day}T00:00:00`).getTime() / 1000;
 
+const round = (value) => dollars(value).replace(/\.00$/, "");
+
 function Days({ days }) {
   const x = useMemo(() => days.map((each) => seconds(each.name)), [days]);
   const series = useMemo(() => [
@@ -18,7 +20,7 @@ function Days({ days }) {
   ], [days]);
   if (days.length < 2) return null;
   return html`<h2>Day by day</h2>
-    <${Plot} x=${x} series=${series} time=${true} format=${dollars} label="dollars paid a day, and what sending everything would have cost; the table below has the same figures" />`;
+    <${Plot} x=${x} series=${series} time=${true} format=${round} label="dollars paid a day, and what sending everything would have cost; grouped by day, the table below has the same figures" />`;
 }
 
 function Groups({ view, query, setQuery, go }) {
