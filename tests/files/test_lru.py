@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import Raw
 
-from hotset.files.lru import Lru
+from hotset.files.lru import Lru, estimate_bytes
 
 COUNT, WEIGHT = 4, 10
 KEYS = st.integers(0, 7)
@@ -122,3 +123,7 @@ def test_it_stays_whole_when_threads_share_it():
         list(pool.map(work, range(4)))
     assert len(lru) <= 50
     assert lru.weight == sum(key % 20 for key, _ in lru.items()) <= 500
+
+
+def test_a_piece_of_undecoded_json_counts_with_its_bytes():
+    assert 1000 <= estimate_bytes({"a": Raw(b"[" + b"1," * 500 + b"1]")}) < 2000

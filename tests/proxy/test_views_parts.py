@@ -76,6 +76,13 @@ def page(pair):
     return Page(world)
 
 
+def toolbox(tmp_path, store) -> Toolbox:
+    """The tools of the same project, for another program than its proxy."""
+    folder, project = tmp_path / "data", tmp_path / "project"
+    config = load(project=str(project), data=str(folder), environ={"HOME": str(tmp_path)})
+    return Toolbox(config, lambda: store)
+
+
 @pytest.fixture
 def notes(tmp_path, pair):
     """A page of a project with a server of tools, one of which was used, and with a skill."""
@@ -90,12 +97,10 @@ def notes(tmp_path, pair):
     add_servers(folder / TOOLS / SERVERS, {"notes": entry})
     world = pair(project=project)
     post(world.address, "anthropic", question("anthropic", "hello"))
-    with world.store() as store:
-        config = load(project=str(project), data=str(folder), environ={"HOME": str(tmp_path)})
-        with closing(Toolbox(config, lambda: store)) as toolbox:
-            toolbox.stock(60.0)
-            toolbox.use("notes__add_note", {"title": "a", "text": "b"}, session="s")
-            toolbox.use("notes__read_note", {"title": "a"}, session="s")
+    with world.store() as store, closing(toolbox(tmp_path, store)) as own:
+        own.stock(60.0)
+        own.use("notes__add_note", {"title": "a", "text": "b"}, session="s")
+        own.use("notes__read_note", {"title": "a"}, session="s")
     return Page(world)
 
 
@@ -125,6 +130,20 @@ def test_a_skill_of_the_project_is_read_and_then_approved_as_it_was_shown(notes)
     notes.order("tools/act", act="approve", name="release", seen=asked["seen"])
     assert notes.read("tools/approvals")["total"] == 0
     assert notes.read("tools/tool/release")["row"]["state"] == "ready"
+
+
+@pytest.mark.row("X4")
+def test_a_tool_that_its_server_describes_anew_is_shown_as_a_diff(notes, tmp_path):
+    texts = json.loads(json.dumps(notes_server.TOOLS).replace("Read a note by", "Send a note to"))
+    (tmp_path / "tools.json").write_text(json.dumps(texts))
+    with notes.world.store() as store, closing(toolbox(tmp_path, store)) as own:
+        own.use("notes__add_note", {"title": "c", "text": "d"}, session="t")
+    asked = next(row for row in notes.read("tools/approvals")["rows"] if row["is_diff"])
+    assert asked["name"] == "notes__read_note"
+    assert "-  Read a note by its title." in asked["text"]
+    assert "+  Send a note to its title." in asked["text"]
+    notes.order("tools/act", act="approve", name=asked["name"], seen=asked["seen"])
+    assert notes.read("tools/tool/notes__read_note")["description"].startswith("Send")
 
 
 @pytest.mark.row("X4")

@@ -30,7 +30,7 @@ from hotset.typed import convert
 _LOW_BYTES = 500_000_000
 _BIG_WAL = 64 << 20  # the store empties it at 32 MB; twice that means that a process holds it
 _RECENT_SECONDS = 7 * 86400
-_MOST_BYPASSES = 10_000
+_MOST_BYPASSES = 2_000  # that are counted
 _REASONS = 3
 _SAMPLE = 20
 
@@ -235,9 +235,10 @@ def _check_bypasses(recent: Sequence[Event], now: float) -> Finding:
     )
     why = "; ".join(f"{times:,} x {reason}" for reason, times in reasons)
     last = span(now - max(event.time for event in recent))
+    more = "at least " if len(recent) == _MOST_BYPASSES else ""
     return warn(
         "bypassed",
-        f"{count(len(recent), 'call')} in the last week, the last {last} ago: {why}",
+        f"{more}{count(len(recent), 'call')} in the last week, the last {last} ago: {why}",
         _advice(reasons[0][0]),
     )
 

@@ -639,9 +639,9 @@ def economics(store: Store, session: SessionId | None = None) -> Sequence[Sessio
     """Of every session in which memories were shown, the newest first; or of one."""
     loads: dict[SessionId | None, list[Event]] = {}
     actions: dict[SessionId | None, list[Event]] = {}
-    for event in store.events(session):
-        if event.name in (LOADED, ARRANGED):
-            (loads if event.name == LOADED else actions).setdefault(event.session, []).append(event)
+    for name, found_in in ((LOADED, loads), (ARRANGED, actions)):
+        for event in store.events(session, name):
+            found_in.setdefault(event.session, []).append(event)
     found = [_of(store, each, events, actions.get(each, ())) for each, events in loads.items()]
     return sorted(found, key=lambda each: -each.time)
 
