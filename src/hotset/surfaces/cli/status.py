@@ -43,7 +43,6 @@ from hotset.surfaces.cli.options import (
     parse_moment,
     project_options,
 )
-from hotset.surfaces.cli.savings_groups import print_groups
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
@@ -384,6 +383,8 @@ def savings(
     if by and session:
         raise BadInput("--by groups all sessions; leave out --session")
     if by:
+        from hotset.surfaces.cli.savings_groups import print_groups  # noqa: PLC0415 - with what was learned
+
         print_groups(chosen, config, by, earliest, as_json=as_json)
         return
     if session is None and not has_store(config.folder):
