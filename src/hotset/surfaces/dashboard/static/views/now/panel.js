@@ -104,11 +104,11 @@ function Steering({ page, form, latest, changed, onDone }) {
   </section>`;
 }
 
-function PageDetails({ id, segment, latest, changed, onDone }) {
-  const state = useApi(`pages/${encodeURIComponent(id)}`, {}, changed);
+function PageDetails({ id, turn, latest, changed, onDone }) {
+  const state = useApi(`pages/${encodeURIComponent(id)}`, { turn: latest ? undefined : turn }, changed);
   return html`<${Loaded} state=${state}>${(page) => {
-    const form = segment && !latest ? formOf(segment) : formOf({ kind: page.page.kind, form: page.form });
-    const cause = segment && !latest ? segment.cause : page.cause;
+    const form = formOf({ kind: page.page.kind, form: page.form });
+    const { cause } = page;
     return html`<div>
       <p>${FORMS[form][1]}${cause && cause !== "birth" ? ` Why: ${causeOf(cause)}.` : ""}</p>
       <dl class="facts">
@@ -157,6 +157,6 @@ export default function Panel({ open, view, changed, onOpen, onClose, onDone }) 
     ${together && !isList && html`<p><button type="button" class="link" onClick=${() => onOpen(`at:${at}`)}>All ${number(segment.pages.length)} that left with it</button></p>`}
     ${isList && together && html`<${Several} segment=${segment} onOpen=${onOpen} />`}
     ${isList && segment && segment.pages.length === 0 && html`<p>${segment.kind === "tools" ? "The client's descriptions of its tools, and what the provider adds around them. They are measured as what remains of the prompt." : FORMS[formOf(segment)][1]}</p>`}
-    ${!isList && html`<${PageDetails} key=${open} id=${open} segment=${segment} latest=${view.turn === view.turns} changed=${changed} onDone=${onDone} />`}
+    ${!isList && html`<${PageDetails} key=${open} id=${open} turn=${view.turn} latest=${view.turn === view.turns} changed=${changed} onDone=${onDone} />`}
   </aside>`;
 }
