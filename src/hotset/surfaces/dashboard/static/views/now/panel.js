@@ -71,7 +71,7 @@ function Text({ page, form }) {
   if (isWhole) return html`<h3>Its text, as the model sees it</h3><pre tabindex="0" aria-label="text">${page.text}</pre>${more}`;
   return html`<div class="sides">
     <div><h3>Whole, as your client sent it</h3>
-      ${found && html`<p class="dim small">${number(found.left)} of ${number(found.total)} lines are not shown to the model; they are marked −.</p>`}
+      ${found && html`<p class="dim small">${found.left ? `${number(found.left)} of ${number(found.total)} lines are not shown to the model; they are marked −.` : "The model sees every line, in a shorter form."}</p>`}
       <pre tabindex="0" aria-label="whole text">${found ? found.runs.map((run) => (run.isSeen ? html`<span>${run.lines.map((line) => `  ${line}\n`)}</span>` : html`<del class="left">${run.lines.map((line) => `− ${line}\n`)}</del>`)) : page.text}${found?.cut ? `\n… ${number(found.cut)} more lines` : ""}</pre>${more}</div>
     <div><h3>What the model sees</h3>${page.shown ? html`<pre tabindex="0" aria-label="what the model sees">${page.shown}</pre>` : html`<p class="dim">Nothing but a line that stands for it and its neighbours.</p>`}</div>
   </div>`;
