@@ -83,7 +83,7 @@ def test_the_price_of_an_order_is_told_before_it_is_given_and_so_is_why_it_canno
 
 
 @pytest.mark.row("X4")
-def test_what_a_page_cost_ends_where_it_left(tmp_path):
+def test_what_a_page_cost_ends_where_it_left_and_an_earlier_turn_shows_it_as_it_was_then(tmp_path):
     with shortened_session(tmp_path) as (_desk, talk, _upstream, proxy):
         page = first_result(proxy)
         talk.results(code("third", functions=2))
@@ -96,7 +96,11 @@ def test_what_a_page_cost_ends_where_it_left(tmp_path):
             proxy.wait_until_kept()
             costs.append(ask(proxy, f"pages/{page}")["cost"])
         gone = ask(proxy, f"pages/{page}")
+        then = ask(proxy, f"pages/{page}?turn=3")
 
+    assert then["form"] == stays["form"]
+    assert then["shown"] == stays["shown"]
+    assert 0 < then["cost"] < stays["cost"]
     assert (stays["form"], gone["form"]) == ("excerpt", "gone")
     assert 0 < stays["cost"] == costs[0] == costs[1]
 

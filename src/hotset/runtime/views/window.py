@@ -290,14 +290,15 @@ def read_page_lines(store: Store, ids: Sequence[str]) -> tuple[PageLine, ...]:
 
 
 def read_page(
-    store: Store, config: Config, page: Page, orders: WindowOrders = NO_ORDERS
+    store: Store, config: Config, page: Page, orders: WindowOrders = NO_ORDERS, until: int = 0
 ) -> PageHistory:
-    """A page with the form that it has in its session's latest turn."""
+    """A page with the form that it has in its session's latest turn, or had in the turn `until`."""
     content = store.content(page.digest)
     gist = gist_of(store, page, content)
     is_text = page.media.startswith("text/") or page.media == "application/json"
-    turns = list(store.turns(page.session))
-    row, own, reference = _latest_rows(store, page, turns)
+    row, own, reference = _latest_rows(store, page, until)
+    has_left = row is not None and row.form in (Form.GONE, Form.STUB)
+    before = _left_with(store, page) if has_left else until + 1 if until else None
     ids = {page.id, reference} - {""}
     asked = [
         sentence(event)
@@ -316,7 +317,7 @@ def read_page(
         cause=row.cause if row is not None else "",
         reference=reference,
         asked_back=tuple(asked),
-        cost=_page_cost(store, config, page, row, _size_before(own, gist.tokens)),
+        cost=_page_cost(store, config, page, _size_before(own, gist.tokens), before),
         order=_order_of(orders, Spot(page.chain, page.position)),
     )
 
@@ -518,13 +519,11 @@ def _say_when(left: int | None, following: WindowSegment | None) -> str:
     return f"in about {turns} at the latest; sooner when that is cheaper"
 
 
-def _latest_rows(
-    store: Store, page: Page, turns: Sequence[Turn]
-) -> tuple[Shown | None, Shown | None, str]:
+def _latest_rows(store: Store, page: Page, until: int) -> tuple[Shown | None, Shown | None, str]:
     """The row that says how the page was shown in the latest turn that had it, the row of the page
     itself, and the reference that stands for it."""
     outline = store.outline(page.session)
-    for turn in reversed(turns):
+    for turn in _turns_back(store, page.session, until):
         line = lineage(outline.messages, turn)
         if page.chain not in line:
             continue
@@ -540,13 +539,20 @@ def _latest_rows(
     return None, None, ""
 
 
-def _page_cost(store: Store, config: Config, page: Page, row: Shown | None, tokens: int) -> float:
-    """Dollars of so many tokens, written once and read with every turn until the page left."""
-    has_left = row is not None and row.form in (Form.GONE, Form.STUB)
-    left = _left_with(store, page) if has_left else None
+def _turns_back(store: Store, session: SessionId, until: int) -> Iterator[Turn]:
+    """The turns of a session, the latest first. That one mostly suffices."""
+    latest = store.turn_of(session, until) or store.turn_of(session)
+    if latest is not None:
+        yield latest
+        before = [each for each in store.turns(session) if each.number < latest.number]
+        yield from reversed(before)
+
+
+def _page_cost(store: Store, config: Config, page: Page, tokens: int, before: int | None) -> float:
+    """Dollars of so many tokens, written once and read with every turn before that one."""
     cost, prices = 0.0, _Prices(config)
     for bill in store.bills(page.session):
-        if bill.turn >= page.turn and (left is None or bill.turn < left):
+        if bill.turn >= page.turn and (before is None or bill.turn < before):
             price = prices[bill.model, bill.upstream]
             factor = price.write if bill.turn == page.turn else price.read
             cost += tokens * price.input * factor / 1e6

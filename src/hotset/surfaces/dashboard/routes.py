@@ -83,6 +83,8 @@ class PriceQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 
 class PageQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     page: Name
+    turn: Number = 0
+    """As it was then; 0 is the latest."""
 
 
 class WindowAct(Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,7 +132,8 @@ def _price(project: ViewedProject, asked: PriceQuestion) -> tuple[OrderQuote, ..
 
 def _page(project: ViewedProject, asked: PageQuestion) -> PageHistory:
     page = find_page(project.store, asked.page)
-    return read_page(project.store, project.config, page, read_orders(project.store))
+    orders = read_orders(project.store)
+    return read_page(project.store, project.config, page, orders, asked.turn)
 
 
 def _page_lines(project: ViewedProject, asked: PagesQuestion) -> tuple[PageLine, ...]:

@@ -312,7 +312,10 @@ class Guard:
         if admitted:
             return admitted
         if path == PATH or path.startswith(f"{PATH}/"):
-            lacks = "this page is opened by a link that works once: hotset open"
+            lacks = (
+                "this page is opened by a link that works once: hotset open; `hotset status` shows "
+                "the base URL, with which no link is needed"
+            )
         else:
             lacks = "the base URL lacks this project's token; `hotset status` shows the right one"
         return Refusal(401, lacks)

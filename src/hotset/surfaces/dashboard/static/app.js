@@ -87,7 +87,7 @@ function App() {
       <span class="brand">hotset</span>
       <nav aria-label="views">${VIEWS.map(([name, title]) => html`<a href=${address(name, {})}
         aria-current=${here.name === name || (here.name === "session" && name === "sessions") ? "page" : undefined}
-        onClick=${(event) => { if (!event.metaKey && !event.ctrlKey) { event.preventDefault(); go(name); } }}>${title}</a>`)}</nav>
+        onClick=${(event) => { if (!event.metaKey && !event.ctrlKey) { event.preventDefault(); go(name); document.getElementById("main").focus(); scrollTo(0, 0); } }}>${title}</a>`)}</nav>
       <span class=${live ? "live on" : "live"} role="status">${live ? "live" : "not connected"}</span>
     </header>
     <main id="main" tabindex="-1">

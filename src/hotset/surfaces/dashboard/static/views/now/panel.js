@@ -71,7 +71,7 @@ function Text({ page, form }) {
   if (isWhole) return html`<h3>Its text, as the model sees it</h3><pre tabindex="0" aria-label="text">${page.text}</pre>${more}`;
   return html`<div class="sides">
     <div><h3>Whole, as your client sent it</h3>
-      ${found && html`<p class="dim small">${number(found.left)} of ${number(found.total)} lines are not shown to the model; they are marked −.</p>`}
+      ${found && html`<p class="dim small">${found.left ? `${number(found.left)} of ${number(found.total)} lines are not shown to the model; they are marked −.` : "The model sees every line, in a shorter form."}</p>`}
       <pre tabindex="0" aria-label="whole text">${found ? found.runs.map((run) => (run.isSeen ? html`<span>${run.lines.map((line) => `  ${line}\n`)}</span>` : html`<del class="left">${run.lines.map((line) => `− ${line}\n`)}</del>`)) : page.text}${found?.cut ? `\n… ${number(found.cut)} more lines` : ""}</pre>${more}</div>
     <div><h3>What the model sees</h3>${page.shown ? html`<pre tabindex="0" aria-label="what the model sees">${page.shown}</pre>` : html`<p class="dim">Nothing but a line that stands for it and its neighbours.</p>`}</div>
   </div>`;
@@ -104,11 +104,11 @@ function Steering({ page, form, latest, changed, onDone }) {
   </section>`;
 }
 
-function PageDetails({ id, segment, latest, changed, onDone }) {
-  const state = useApi(`pages/${encodeURIComponent(id)}`, {}, changed);
+function PageDetails({ id, turn, latest, changed, onDone }) {
+  const state = useApi(`pages/${encodeURIComponent(id)}`, { turn: latest ? undefined : turn }, changed);
   return html`<${Loaded} state=${state}>${(page) => {
-    const form = segment && !latest ? formOf(segment) : formOf({ kind: page.page.kind, form: page.form });
-    const cause = segment && !latest ? segment.cause : page.cause;
+    const form = formOf({ kind: page.page.kind, form: page.form });
+    const { cause } = page;
     return html`<div>
       <p>${FORMS[form][1]}${cause && cause !== "birth" ? ` Why: ${causeOf(cause)}.` : ""}</p>
       <dl class="facts">
@@ -157,6 +157,6 @@ export default function Panel({ open, view, changed, onOpen, onClose, onDone }) 
     ${together && !isList && html`<p><button type="button" class="link" onClick=${() => onOpen(`at:${at}`)}>All ${number(segment.pages.length)} that left with it</button></p>`}
     ${isList && together && html`<${Several} segment=${segment} onOpen=${onOpen} />`}
     ${isList && segment && segment.pages.length === 0 && html`<p>${segment.kind === "tools" ? "The client's descriptions of its tools, and what the provider adds around them. They are measured as what remains of the prompt." : FORMS[formOf(segment)][1]}</p>`}
-    ${!isList && html`<${PageDetails} key=${open} id=${open} segment=${segment} latest=${view.turn === view.turns} changed=${changed} onDone=${onDone} />`}
+    ${!isList && html`<${PageDetails} key=${open} id=${open} turn=${view.turn} latest=${view.turn === view.turns} changed=${changed} onDone=${onDone} />`}
   </aside>`;
 }
