@@ -329,7 +329,8 @@ def _print_why_nothing_was_kept(
     chosen: ProjectOptions, config: Config, setup: AgentSetup, env: Mapping[str, str], arrived: int
 ) -> None:
     """Prints a short form of what `hotset doctor` finds, with the agent's environment."""
-    from hotset.surfaces.cli.doctor import Level, examine  # noqa: PLC0415 - only where something may be wrong
+    from hotset.runtime.views.health import Level  # noqa: PLC0415 - only where something may be wrong
+    from hotset.surfaces.cli.doctor import examine  # noqa: PLC0415 - as above
 
     name = Path(setup.command[0]).name
     came = f"{count(arrived, 'call')} arrived" if arrived else f"nothing arrived from {name}"
