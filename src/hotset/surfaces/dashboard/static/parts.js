@@ -11,7 +11,7 @@ export const Parts = ({ parts, shown, onShow, label }) => html`<nav class="parts
 export function SearchField({ label, value, onSend, placeholder, button = "Search" }) {
   const [text, setText] = useState(value ?? "");
   useEffect(() => setText(value ?? ""), [value]);
-  return html`<form class="field" role="search" onSubmit=${(event) => { event.preventDefault(); onSend(text.trim()); }}>
+  return html`<form class="field" onSubmit=${(event) => { event.preventDefault(); onSend(text.trim()); }}>
     <label>${label} <input type="search" value=${text} placeholder=${placeholder} maxlength="300"
       onInput=${(event) => setText(event.target.value)} onSearch=${(event) => event.target.value === "" && value && onSend("")} /></label>
     <button>${button}</button>
