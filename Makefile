@@ -30,10 +30,19 @@ test: $(VENV)/.dev ## run the fast tests, with one path of each kind from end to
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-slow: $(VENV)/.dev ## run the tests that make test leaves out
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto -m "slow and not browser"
+
+$(VENV)/.browser: $(VENV)/.dev
+	@$(BIN)/python -m pip -q install --disable-pip-version-check -c constraints.txt --group browser
+	@touch $@
+
+test-browser: $(VENV)/.browser ## run the tests in a real browser; installs Debian's Chromium where there is none
+	@tools/browser
+	$(BIN)/python -m pytest -m browser tests/browser
 
 test-all: test ## run all tests
 	$(MAKE) test-slow
+	$(MAKE) test-browser
 
 campaign: $(VENV)/.dev ## run the tests with everything that chance decides, in full: hours
 	HOTSET_CAMPAIGN=1 $(BIN)/python -m pytest -n auto
@@ -45,7 +54,7 @@ check: $(VENV)/.dev ## format, lint, types, layers, fast tests
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -plan, -replay, -frontier, -fixed, -lines, -peers, -search, -history, -compaction, -code, -code_questions, -hints, -repeats, -tools, -memory, -facts, -telling, -learn, -teach, -evolve, -pressure, -soak, -soak_tools, -bytes
+bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -dashboard, -plan, -replay, -frontier, -fixed, -lines, -peers, -search, -history, -compaction, -code, -code_questions, -hints, -repeats, -tools, -memory, -facts, -telling, -learn, -teach, -evolve, -pressure, -soak, -soak_tools, -bytes, -startup
 	$(BIN)/python -m bench.$*
 
-.PHONY: help install run test test-slow test-all campaign check
+.PHONY: help install run test test-slow test-browser test-all campaign check

@@ -42,7 +42,7 @@ HOTSET: Questions = (
     (
         "where are secrets detected in a text",
         (
-            "src/hotset/sealing/seal.py "
+            "src/hotset/sealing/sealer.py "
             "src/hotset/sealing/secret_kinds.py src/hotset/sealing/doubts.py"
         ),
     ),

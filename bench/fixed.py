@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from hotset.nouns.knobs import CacheKnobs, Knobs
 from hotset.nouns.message import Usage
-from hotset.nouns.tool import ClientListing, Tooling
+from hotset.nouns.tooling import ClientListing, Tooling
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from hotset.testing.upstream.script import Received

@@ -280,9 +280,9 @@ def _long_trial() -> tuple[float, float, float]:
         for name, payload in decide(store.state, day * DAY):
             store.add(name, payload, day * DAY)
         now = arms(store.state, day)
-        least = min(least, *now.values())
-        if now.keys() == before.keys():
-            most = max(most, *(abs(now[name] - before[name]) for name in now))
+        least = min(least, *(share for name, share in now.items() if name in before))
+        if before.keys() <= now.keys():  # no trial ended
+            most = max(most, *(abs(now[name] - before.get(name, 0.0)) for name in now))
         before = now
     return least, most, len(encode_state(store.state)) / 1000
 

@@ -1,11 +1,17 @@
-"""200 sessions of 1.6 MB each through a proxy that may take 60 MB more than after its start.
+"""Sessions of 1.6 MB each through a proxy that may take little more memory than after its start.
 
     make bench-pressure
+    PRESSURE_CASES="60:200 12:24" make bench-pressure    # MB more : sessions
 
-The proxy is a process of its own in a memory group (cgroup v2 or v1) where one can be made, so that
-the kernel kills it if it takes more; elsewhere `[pressure] limit_mb` sets the limit, and nothing
-kills it. Each session is two requests over the scripted upstream. Its memory "after start" is that
-after one such session, when everything that it needs is loaded.
+The proxy is a process of its own in a memory group (cgroup v2 or v1), so that the kernel kills it
+if it takes more; where no group can be made, there is nothing to show, and it says so. Each session
+is two requests over the scripted upstream. Memory "after start" is that after one small session of
+the same kind (two results of 2 kB), when the code that sessions need is loaded and no cache holds
+anything to speak of. A proxy that had no request yet is shown beside it.
+
+It fails if a request is not served, the proxy is killed, a level is skipped, or memory does not
+come back: to the normal level, and to 5 % more than after start once no request came for a while.
+Then everything that can be read again is gone, so it is also shown after one more small session.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -30,72 +37,120 @@ from bench.overhead import resident
 from bench.results import tell
 from hotset.testing import Say, ScriptedUpstream
 
-SESSIONS = int(os.environ.get("PRESSURE_SESSIONS", "200"))
-BYTES = 1_600_000
+CASES = os.environ.get("PRESSURE_CASES", "60:200 12:24")
 AT_ONCE = int(os.environ.get("PRESSURE_AT_ONCE", "2"))
-MORE = int(os.environ.get("PRESSURE_MORE_MB", "60")) << 20
-RESULT = 40_000  # characters of a tool's result
+RESULTS, RESULT = 40, 40_000  # of a session; characters of a tool's result
+SMALL_RESULTS, SMALL_RESULT = 2, 2_000
 QUIET_SECONDS, BACK_SECONDS = 6.0, 60.0
+IDLE_SECONDS = 330.0  # memory that is not short any more is emptied after 300
+MOST_AFTER_PCT = 5.0
 GROUPS = Path("/sys/fs/cgroup")
 WORDS = [
     f"{a}{b}" for a in ("read", "write", "open", "close") for b in ("er", "ing", "able", "_file")
 ]
 WORDS += ["the", "of", "to", "in", "is", "that", "value", "name", "file", "line", "return", "if"]
+Process = subprocess.Popen[bytes]
 LEVELS = ("normal", "elevated", "high", "critical")
 
 
 def main() -> None:
-    with memory_group() as group, tempfile.TemporaryDirectory() as place:
-        if group is None:
-            print("no memory group can be made here: the limit is the proxy's own")
-            with proxy(Path(place) / "first", 0) as (root, pid, upstream):
-                limit = rest_of(root, pid) + MORE
-        else:
-            limit = 0
-        with proxy(Path(place) / "run", limit >> 20, group) as (root, pid, upstream):
-            found = run(root, pid, upstream, group)
-    tell("pressure", {"memory group" if group else "own limit": {"hotset": found}})
+    found: dict[str, dict[str, float]] = {}
+    wrong: list[str] = []
+    for case in CASES.split():
+        more, sessions = map(int, case.split(":"))
+        with memory_group() as group, tempfile.TemporaryDirectory() as place:
+            if group is None:
+                print("skipped: no memory group can be made here (that takes root and a cgroup)")
+                return
+            name = f"{more} MB more"
+            with proxy(Path(place) / "run", group) as running:
+                found[name] = run(running, group, more << 20, sessions)
+        wrong += [f"{name}: {each}" for each in broken_promises(found[name])]
+        tell("pressure", {name: {"hotset": figures} for name, figures in found.items()})
+    if wrong:
+        sys.exit("\n".join(wrong))
+    print("\nall served, never killed, every level in its turn, memory back")
 
 
-def run(root: str, pid: int, upstream: ScriptedUpstream, group: Group | None) -> dict[str, float]:
+def run(
+    running: tuple[str, Process, ScriptedUpstream], group: Group, more: int, sessions: int
+) -> dict[str, float]:
+    root, process, upstream = running
+    pid = process.pid
+    start = rest_of(root, pid)
+    session(root, 0, SMALL_RESULTS, SMALL_RESULT)
     base = rest_of(root, pid)
-    if group is not None:
-        group.limit(base + MORE)
+    most = base * (1 + MOST_AFTER_PCT / 100)
+    group.limit(base + more)
     seen = Watcher(root, pid)
-    before = len(upstream.requests)
+    before, began = len(upstream.requests), time.monotonic()
     with seen, ThreadPoolExecutor(AT_ONCE) as pool:
-        statuses = [
-            status
-            for both in pool.map(lambda number: session(root, number), range(1, SESSIONS + 1))
+        served = [
+            status == 200
+            for both in pool.map(lambda number: session(root, number), range(1, sessions + 1))
             for status in both
         ]
     ended = time.monotonic()
-    while level_of(root) != "normal" and time.monotonic() - ended < BACK_SECONDS:
+    if process.poll() is not None:
+        return {"sessions": sessions, "served_pct": 100 * sum(served) / len(served), "killed": 1}
+    while ask(root)["memory"]["level"] != "normal" and time.monotonic() - ended < BACK_SECONDS:
         time.sleep(0.2)
     back = time.monotonic() - ended
-    after = rest_of(root, pid)
-    status = ask(root)
+    while True:
+        after, status = rest_of(root, pid), ask(root)
+        rest = time.monotonic() - ended
+        is_back = after <= most and status["memory"]["level"] == "normal"
+        if is_back or rest > IDLE_SECONDS:
+            break
     events = changes(root)
+    session(root, sessions + 1, SMALL_RESULTS, SMALL_RESULT)
+    again = rest_of(root, pid)
     print("levels:", " ".join(f"{a}>{b}" for a, b in events))
     print("largest caches:", *(f"{c['name']} {c['bytes'] / 1e6:.1f}" for c in status["caches"][:6]))
-    steps = [LEVELS.index(b) - LEVELS.index(a) for a, b in events]
     return {
-        "sessions": SESSIONS,
-        "served_pct": 100 * sum(each == 200 for each in statuses) / len(statuses),
+        "sessions": sessions,
+        "minutes": (ended - began) / 60,
+        "served_pct": 100 * sum(served) / len(served),
         "reached_upstream": len(upstream.requests) - before,
         "bypassed": status["bypassed"],
+        "killed": 0,
         "highest_level": max((LEVELS.index(b) for _, b in events), default=0),
-        "in_order": float(all(abs(step) == 1 for step in steps)),
         "changes": len(events),
+        "in_order": float(is_in_order(events)),
         "level_at_end": LEVELS.index(status["memory"]["level"]),
         "back_seconds": back,
-        "rss_mb_before": base / 1e6,
-        "limit_mb": (base + MORE) / 1e6,
+        "rss_mb_no_request": start / 1e6,
+        "rss_mb_start": base / 1e6,
+        "limit_mb": (base + more) / 1e6,
         "rss_mb_highest": seen.highest / 1e6,
         "rss_mb_after": after / 1e6,
+        "rest_seconds": rest,
         "rss_after_pct": 100 * (after - base) / base,
-        "killed": float(not alive(pid)),
+        "rss_mb_again": again / 1e6,
+        "refused_by_kernel": group.refused(),
     }
+
+
+def is_in_order(events: list[tuple[str, str]]) -> bool:
+    """True if every level was left for its neighbour, from where the last change led."""
+    steps = [abs(LEVELS.index(b) - LEVELS.index(a)) == 1 for a, b in events]
+    joins = [one[1] == two[0] for one, two in pairwise([("", "normal"), *events])]
+    return all(steps) and all(joins)
+
+
+def broken_promises(found: dict[str, float]) -> list[str]:
+    """Sentences about what should not be so."""
+    if found["killed"]:
+        return ["the kernel killed the proxy"]
+    checks = {
+        f"{found['served_pct']:.1f} % of the requests were served": found["served_pct"] == 100,
+        "levels did not come in their order": found["in_order"] == 1,
+        "the level is not normal at the end": found["level_at_end"] == 0,
+        "memory was never short: take more sessions, or less memory": found["highest_level"] > 0,
+        f"memory is {found['rss_after_pct']:.1f} % more than after start, and may be "
+        f"{MOST_AFTER_PCT} % more": found["rss_after_pct"] <= MOST_AFTER_PCT,
+    }
+    return [sentence for sentence, is_so in checks.items() if not is_so]
 
 
 class Watcher(threading.Thread):
@@ -115,7 +170,7 @@ class Watcher(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        while not self._over.wait(0.1) and alive(self._pid):
+        while not self._over.wait(0.1):
             self.highest = max(self.highest, rss(self._pid))
 
 
@@ -124,6 +179,7 @@ class Group:
 
     def __init__(self, folder: Path, version: int) -> None:
         self.folder, self._limit = folder, ("memory.limit_in_bytes", "memory.max")[version - 1]
+        self._refused = ("memory.failcnt", "")[version - 1]
 
     def start(self, command: list[str]) -> list[str]:
         """The command, in this group from its first byte of memory on."""
@@ -131,6 +187,10 @@ class Group:
 
     def limit(self, count: float) -> None:
         (self.folder / self._limit).write_text(str(int(count)))
+
+    def refused(self) -> int:
+        """How often the limit was hit, and the kernel had to make room; 0 where it is not told."""
+        return int((self.folder / self._refused).read_text()) if self._refused else 0
 
 
 @contextlib.contextmanager
@@ -161,19 +221,15 @@ def memory_group() -> Iterator[Group | None]:
 
 
 @contextlib.contextmanager
-def proxy(
-    place: Path, limit_mb: int, group: Group | None = None
-) -> Iterator[tuple[str, int, ScriptedUpstream]]:
+def proxy(place: Path, group: Group) -> Iterator[tuple[str, Process, ScriptedUpstream]]:
     place.mkdir(mode=0o700)
     (place / "project").mkdir()
-    config = place / "config.toml"
-    config.write_text(f"[pressure]\nlimit_mb = {limit_mb}\n")
     ready = place / "ready.json"
     with ScriptedUpstream(lambda _: Say("Done.")) as upstream:
         env = {
             "PATH": os.environ["PATH"],
             "HOME": str(place),
-            "HOTSET_CONFIG": str(config),
+            "HOTSET_CONFIG": str(place / "config.toml"),
             "HOTSET_DATA": str(place / "data"),
             "HOTSET_OPENAI_URL": upstream.openai_url,
             "HOTSET_ANTHROPIC_URL": upstream.anthropic_url,
@@ -183,7 +239,7 @@ def proxy(
         command += ["--ready-file", str(ready)]
         with (place / "log").open("wb") as log:
             process = subprocess.Popen(
-                group.start(command) if group is not None else command,
+                group.start(command),
                 env=env,
                 cwd=place / "project",
                 stdout=log,
@@ -194,19 +250,17 @@ def proxy(
                 assert process.poll() is None, (place / "log").read_text()
                 time.sleep(0.05)
             told = json.loads(ready.read_bytes())
-            root = told["anthropic_base_url"]
-            assert session(root, 0) == [200, 200]
-            yield root, process.pid, upstream
+            yield told["anthropic_base_url"], process, upstream
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(60)
 
 
-def session(root: str, number: int) -> list[int]:
+def session(root: str, number: int, results: int = RESULTS, size: int = RESULT) -> list[int]:
     """Two requests of one conversation; their statuses."""
     chance = random.Random(number)
     messages: list[dict] = [{"role": "user", "content": f"Session {number}: read the files."}]
-    for call in range(BYTES // RESULT):
+    for call in range(results):
         use = {
             "type": "tool_use",
             "id": f"toolu_{number}_{call}",
@@ -214,7 +268,7 @@ def session(root: str, number: int) -> list[int]:
             "input": {"path": f"src/part{call}.py"},
         }
         messages.append({"role": "assistant", "content": [use]})
-        result = {"type": "tool_result", "tool_use_id": use["id"], "content": text(chance)}
+        result = {"type": "tool_result", "tool_use_id": use["id"], "content": text(chance, size)}
         messages.append({"role": "user", "content": [result]})
     statuses = []
     for last in ("", "Go on."):
@@ -225,13 +279,13 @@ def session(root: str, number: int) -> list[int]:
     return statuses
 
 
-def text(chance: random.Random) -> str:
+def text(chance: random.Random, size: int) -> str:
     """Lines of ordinary words, which no other result has in this order."""
-    lines, size = [], 0
-    while size < RESULT:
+    lines, long = [], 0
+    while long < size:
         line = " ".join(chance.choices(WORDS, k=12))
         lines.append(line)
-        size += len(line) + 1
+        long += len(line) + 1
     return "\n".join(lines)
 
 
@@ -258,10 +312,6 @@ def post(root: str, messages: list[dict]) -> int:
 def ask(root: str) -> dict:
     with urllib.request.urlopen(f"{root}/hotset/status", timeout=60) as reply:
         return json.load(reply)
-
-
-def level_of(root: str) -> str:
-    return ask(root)["memory"]["level"]
 
 
 def changes(root: str) -> list[tuple[str, str]]:
@@ -295,10 +345,6 @@ def rss(pid: int) -> int:
 def cpu(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
 
 
 if __name__ == "__main__":

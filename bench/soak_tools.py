@@ -22,7 +22,8 @@ from pathlib import Path
 
 from bench.results import quantile, tell
 from hotset.errors import ToolFailed
-from hotset.nouns.tool import OriginKind, Stdio, Tooling, ToolOrigin
+from hotset.nouns.tool import OriginKind, Stdio, ToolOrigin
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.running.server_pool import ServerPoolThread
 from hotset.sources.tools.running.server_supervisor import descendants
 

@@ -48,7 +48,7 @@ from hotset.sources.tools.tool_search import (
     likelihoods,
 )
 from hotset.testing import RamStore
-from hotset.window.prefetch import asked_in
+from hotset.text.client_notes import asked_in
 
 SIZES = ((20, 12, 12), (100, 5, 30), (400, 2, 75))
 """Tools of a library, how many such libraries of a set, and prompts of each kind asked there."""

@@ -24,7 +24,7 @@ from hotset.nouns.knobs import (
 )
 from hotset.nouns.memory import MemoryKind
 from hotset.nouns.page import Kind
-from hotset.nouns.tool import Deferring, Tooling
+from hotset.nouns.tooling import Deferring, Tooling
 from hotset.window.evict import POLICIES
 
 
@@ -408,6 +408,18 @@ def test_every_number_among_the_knobs_has_a_range_and_a_unit():
             "high of .* must be a share of the window, from 0 to 1, not 'much'",
         ),
         ("[window]\nlow = 0.97", r"low \(0.97\).* must not be above high \(0.95\)"),
+        (
+            "[window]\nhandoff.start = 0.8",
+            r"\[window\] in .*: handoff.start \(0.8\).* must be below handoff.at \(0.75\)",
+        ),
+        (
+            "[profiles.x]\nhandoff.start = 0.9\nhandoff.at = 0.2",
+            r"\[profiles.x\] in .*: handoff.start \(0.9\).* must be below handoff.at \(0.2\)",
+        ),
+        (
+            "[profiles.x]\noffers = ['nope']",
+            r"offers of \[profiles.x\] in .* must be a list of tools, .*search_history.*'nope'",
+        ),
         ("[window]\nkeep = 0", "keep of .* must be a whole number from 1 to 10000, not 0"),
         ("[window]\nkeep = 2.5", "keep of .* must be a whole number"),
         ("[window]\necho = 1", "echo of .* must be true or false"),

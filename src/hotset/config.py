@@ -7,7 +7,6 @@ where keys are sent.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import tomllib
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct, ValidationError, structs
+from msgspec import Meta, Struct, ValidationError, structs, to_builtins
 
 from hotset.errors import BadConfig
 from hotset.nouns.alert import THRESHOLDS, Threshold
@@ -40,7 +39,13 @@ from hotset.nouns.knobs import (
 from hotset.nouns.page import Kind
 from hotset.nouns.pressure import PressureLimits
 from hotset.nouns.price import Price, Prices
-from hotset.nouns.tool import Texts, Tooling
+from hotset.nouns.tooling import Texts, Tooling
+from hotset.places import (
+    data_folder,
+    home_folder,
+    project_root as project_root,  # noqa: PLC0414 - for those who ask for settings
+    user_file as user_file,  # noqa: PLC0414
+)
 from hotset.typed import convert
 
 DEFAULT_PORT = 4747
@@ -62,8 +67,6 @@ _SWITCH = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
 """The words for yes and no in the environment, where every value is text."""
-
-_PROJECT_MARKS = (".git", ".hg", ".jj", "pyproject.toml", "package.json", "Cargo.toml", "go.mod")
 
 
 def _place(table: str, key: str = "", **more: str) -> Meta:
@@ -108,6 +111,8 @@ _WINDOW = ("off", "inject", "budget", "profile")
 """Settings of `[window]` that are not knobs."""
 
 _NO_SETTINGS = ("window",)
+_LIMIT_TABLES = ("limits", "tools", "files")
+_UNSHORTENED = ("never", "whole")
 """Knobs that no file sets: the window's own size is `budget`."""
 
 
@@ -321,6 +326,9 @@ def load(
             PROFILES[named_profile or DEFAULT_PROFILE].turned(own_knobs),
             f"[{shares_table}] in {path}",
         )
+    handing = "knobs" if "handoff" in tables["knobs"] else "window"
+    for below in PROFILES.values():
+        _check_handoff(below.turned(own_knobs), f"[{handing}] in {path}")
     for name in ("summary", "search", "learn"):
         _check_names(name, tables[name], path)
     patience = chosen.patience  # values of the file are taken as they are
@@ -332,8 +340,8 @@ def load(
     offer = {"offer_seconds": patience * Remembering().offer_seconds}
     memory = Remembering(**offer | _values(Remembering, tables["memory"], f"[memory] in {path}"))
     root = project_root(Path(chosen.project or Path.cwd()))
-    home = Path(chosen.home or _platform_home()).expanduser().absolute()
-    folder = Path(chosen.data or home / "projects" / _folder_name(root)).expanduser().absolute()
+    home = home_folder(chosen.home)
+    folder = data_folder(root, chosen.data, home)
     urls = {"openai": chosen.openai_url, "anthropic": chosen.anthropic_url} | _named_upstreams(
         file, path, origins
     )
@@ -401,36 +409,43 @@ def parse_knobs(words: Iterable[str], origin: str) -> dict[str, Any]:
         if not equals or not text:
             raise BadConfig(f"{origin} {word!r} must look like keep=8")
         if name not in known:
-            _refuse_name(name, known, origin)
-        try:
-            given = tomllib.loads(f"given = {text}")["given"]
-        except tomllib.TOMLDecodeError:
-            given = text  # a bare word, such as a policy
+            _refuse_knob(name, known, origin)
+        given = _parse_value(text)
         group, _, rest = name.rpartition(".")
         knobs |= _values(Knobs, {group: {rest: given}} if group else {rest: given}, origin)
     _check_shares(PROFILES[DEFAULT_PROFILE].turned(knobs), origin)
     return knobs
 
 
-def user_file(env: Mapping[str, str]) -> Path:
-    """`HOTSET_CONFIG`, or `config.toml` where the platform keeps a user's settings."""
-    if named := env.get("HOTSET_CONFIG"):
-        return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - read only when settings are
+def parse_orders(words: Iterable[str], origin: str) -> dict[str, Any]:
+    """As `parse_knobs`, but as JSON can hold it, and with entries of tables:
+    `tools.Bash={over=9000, room=6000}`; a limit may be `never`. Raises `BadConfig`."""
+    plain: list[str] = []
+    orders: dict[str, Any] = {}
+    tables = [name for name, value in Knobs().by_name().items() if isinstance(value, Mapping)]
+    for word in words:
+        name, equals, text = (part.strip() for part in word.partition("="))
+        table = next((each for each in tables if name.startswith(f"{each}.")), "")
+        is_limit = table in _LIMIT_TABLES or name == "limit"
+        given = {"over": 0} if is_limit and text in _UNSHORTENED else _parse_value(text)
+        if not equals or not text:
+            raise BadConfig(f"{origin} {word!r} must look like keep=8")
+        if not table:
+            plain.append(f"{name}={{over = 0}}" if given == {"over": 0} else word)
+            continue
+        entry = {name.removeprefix(f"{table}."): given}
+        group, _, rest = table.rpartition(".")
+        values = _values(Knobs, {group: {rest: entry}} if group else {rest: entry}, origin)
+        orders |= {f"{table}.{key}": value for key, value in values[table].items()}
+    found: dict[str, Any] = to_builtins({**parse_knobs(plain, origin), **orders}, order="sorted")
+    return found
 
-    return user_config_path("hotset") / "config.toml"
 
-
-def project_root(start: Path) -> Path:
-    """The nearest folder upwards that looks like a project; the folder itself where none does."""
-    start = start.expanduser().resolve()
-    home = Path.home()
-    for folder in (start, *start.parents):
-        if folder == home:
-            break
-        if any((folder / mark).exists() for mark in _PROJECT_MARKS):
-            return folder
-    return start
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"given = {text}")["given"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word, such as a policy
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -589,7 +604,9 @@ def _allowed(kind: Any) -> str:
             f"{number} from {facts['ge']} {'to {}'.format(facts['le']) if 'le' in facts else 'up'}"
         )
     if kind == Texts or get_origin(bare) is tuple:
-        return 'a list of texts, such as ["github__*"]'
+        names = [each for each in get_args(get_args(kind)[0]) if isinstance(each, str)]
+        known = f"tools, of {', '.join(names)}" if names else 'texts, such as ["github__*"]'
+        return f"a list of {known}"
     if get_origin(bare) is frozenset:
         return f"a list of kinds, of {', '.join(Kind)}"
     choices = get_args(bare) or (() if bare is str else bare)
@@ -615,6 +632,16 @@ def _refuse_name(name: str, known: Iterable[str], where: str, more: str = "") ->
     near = get_close_matches(name, known, 1)
     meant = f". Did you mean {near[0]}?" if near else ""
     raise BadConfig(f"{where} cannot say {name!r}; it can say {', '.join(known)}{more}{meant}")
+
+
+def _refuse_knob(name: str, known: Iterable[str], origin: str) -> NoReturn:
+    """As `_refuse_name`, but knobs are too many to name them all."""
+    from difflib import get_close_matches  # noqa: PLC0415 - where a name is wrong
+
+    first, *others = get_close_matches(name, list(known), 3, cutoff=0.4) or [""]
+    meant = f". Did you mean {first}?" if first else ""
+    further = f" Or {' or '.join(others)}?" if others else ""
+    raise BadConfig(f"{origin} cannot say {name!r}; see docs/knobs.md{meant}{further}")
 
 
 def _limit(given: object, at: str) -> Limit:
@@ -648,6 +675,17 @@ def _check_shares(knobs: Knobs, where: str) -> None:
             f"{where}: low ({knobs.low:g}), what stays when pages leave, must not be above "
             f"high ({knobs.high:g}), "
             "at which they leave"
+        )
+    _check_handoff(knobs, where)
+
+
+def _check_handoff(knobs: Knobs, where: str) -> None:
+    """Raises `BadConfig` where a successor would begin with a window that is to be handed over."""
+    at, start = knobs.handoff.at, knobs.handoff.start
+    if at and start >= at:
+        raise BadConfig(
+            f"{where}: handoff.start ({start:g}), what a successor begins with, must be below "
+            f"handoff.at ({at:g}), at which it would hand over again"
         )
 
 
@@ -871,15 +909,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _platform_home() -> Path:
-    from platformdirs import user_data_path  # noqa: PLC0415 - read only when settings are
-
-    return user_data_path("hotset")
-
-
-def _folder_name(root: Path) -> str:
-    """A readable folder name that no two projects share."""
-    name = re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")[:32] or "root"
-    return f"{name}-{hashlib.sha256(os.fsencode(root)).hexdigest()[:8]}"

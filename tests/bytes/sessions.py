@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hotset.nouns.knobs import Knobs, Limit, Remembering
-from hotset.nouns.tool import Deferring, Tooling
+from hotset.nouns.tooling import Deferring, Tooling
 from hotset.testing import Call, Say
 from hotset.testing.upstream.script import Received
 from tests.bytes import texts

@@ -14,7 +14,7 @@ from hotset.config import Config
 from hotset.nouns.knobs import Remembering
 from hotset.nouns.message import Reply
 from hotset.nouns.page import SessionId
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tooling import Tooling
 from hotset.nouns.turn import TurnRef
 from hotset.runtime.background import BoundedPool
 from hotset.surfaces.proxy.address import Address

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import plistlib
 import shutil
@@ -11,10 +12,11 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,6 +24,7 @@ from hotset.config import load
 from hotset.surfaces.cli.always_on import autostart_of
 from tests.cli.conftest import Desk
 from tests.cli.test_serving import ASK, python
+from tests.proxy.wire import Answer
 from tests.waiting import lives, wait_until
 
 
@@ -94,6 +97,16 @@ def claude_root(desk: Desk) -> str:
     return root
 
 
+def fetch(url: str, cookie: str = "") -> Answer:
+    """The answer as it comes: redirects are not followed."""
+    parts = urlsplit(url)
+    headers = {"cookie": cookie} if cookie else {}
+    with closing(http.client.HTTPConnection("127.0.0.1", parts.port, timeout=120)) as connection:
+        connection.request("GET", parts.path, headers=headers)
+        reply = connection.getresponse()
+        return Answer(reply.status, reply.getheaders(), reply.read())
+
+
 def titles(desk: Desk, *flags: str) -> list[tuple[str, str]]:
     kept = desk.run("sessions", "--json", *flags).json()
     return [(each["session"]["title"], each["session"]["agent"]) for each in kept]
@@ -164,6 +177,40 @@ def test_a_project_that_rests_is_closed_and_opened_again_by_its_next_call(desk: 
             assert ask(claude_root(desk), f"call {number}") == 200
             wait_until(lambda: not any(each["open"] for each in state(desk)["projects"]))
         assert len(titles(desk)) == 2
+
+
+@pytest.mark.row("X4")
+@pytest.mark.row("V17")
+@pytest.mark.slow
+def test_each_project_s_dashboard_is_its_own_also_behind_one_port(desk: Desk, to_upstream):
+    home = at_home(desk)
+    other = another_project(home, "other")
+    port = installed(home)
+    with running(home, to_upstream):
+        links, cookies, homes = [], [], []
+        for each, text in ((home, "the first project"), (other, "the second project")):
+            assert each.run("connect", "claude", "--proxy").code == 0
+            assert ask(claude_root(each), text) == 200
+            links.append(each.run("open", "--print").out.strip())
+        assert links[0].startswith(f"http://127.0.0.1:{port}/hotset/open/")
+        for link in links:
+            opened = fetch(link)
+            assert opened.status == 303
+            homes.append(opened.header("location"))
+            cookies.append(opened.header("set-cookie").partition(";")[0])
+            assert fetch(link).status in (401, 403)
+        assert homes[0] != homes[1]
+        both = "; ".join(cookies)
+        for at, text in enumerate(("the first project", "the second project")):
+            root = f"http://127.0.0.1:{port}{homes[at]}"
+            view = fetch(f"{root}api/sessions/last/window", both).json()
+            page = next(piece for piece in view["segments"] if piece["kind"] == "prompt")
+            shown = fetch(f"{root}api/pages/{page['pages'][0]}", both).json()
+            assert shown["text"] == text
+            assert fetch(f"{root}now", both).status == 200
+            assert fetch(f"{root}api/orders", cookies[1 - at]).status == 401
+            assert fetch(f"{root}api/orders").status == 401
+        assert fetch(f"http://127.0.0.1:{port}/hotset/api/orders", both).status == 401
 
 
 @pytest.mark.slow

@@ -134,8 +134,8 @@ def test_learn_names_the_undo_of_an_evolved_change_and_all_the_knobs_that_a_rese
     reset = desk.run("learn", "reset", "history.passage")
 
     assert f"undo: hotset evolve revert {first}" in told
-    assert f"{first}, with all its knobs: history.of_page, history.passage" in reset.err
-    assert f"hotset evolve revert {second}" in reset.err
+    assert f"took back {first} (history.of_page, history.passage)" in reset.out
+    assert f"hotset evolve revert {second}" in reset.out
     assert learned(desk) == {"history.of_call": 0.9}
 
 

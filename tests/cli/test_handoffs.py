@@ -96,3 +96,21 @@ def test_searches_and_events_find_a_handoff(handed: Desk):
     assert "37 requests per second" in found[0]["text"]
     names = [each["name"] for each in handed.run("events", "--type", "handoff", "--json").json()]
     assert names == ["HandoffDue", "Handoff"] * 2
+    due, made = handed.run("events", "--type", "handoff", env={"COLUMNS": "200"}).out.splitlines()[
+        :2
+    ]
+    assert "a handoff is due, none was made yet" in due
+    assert "handoff 1 of engineer (full): turns 1-" in made
+
+
+def test_what_is_printed_to_type_next_names_the_same_project(handed: Desk, tmp_path: Path):
+    beside = ("--data", str(handed.data), "--project", str(handed.project))
+    one = handed.run("handoffs", "last", "1", *beside)
+    (line,) = [each for each in one.out.splitlines() if each.startswith("bring back:")][:1]
+    assert line.endswith(" ".join(beside))
+
+
+@pytest.mark.row("V15")
+def test_a_planned_handoff_is_listed_among_the_breaks_and_is_no_lost_cache(handed: Desk):
+    total = handed.run("savings", "--json").json()["total"]
+    assert (total["breaks"], total["prefix_kept_pct"]) == ({"handoff": 2}, 100.0)

@@ -39,6 +39,7 @@ def test_a_proxy_that_is_short_of_memory_says_so_and_serves(desk: Desk, to_upstr
     assert [each["level"] for each in found] == ["warn"]
     assert "memory pressure normal -> elevated" in events
     assert "memory pressure high -> critical" in events
+    assert all(line.rstrip().endswith(" MB used of 1 MB") for line in events.splitlines())
 
 
 def test_thresholds_that_fall_are_refused(desk: Desk):

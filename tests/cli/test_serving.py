@@ -8,7 +8,9 @@ import pty
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -68,6 +70,34 @@ def test_up_announces_itself_serves_and_takes_its_note_back(desk: Desk, to_upstr
     assert f"export ANTHROPIC_BASE_URL={ready['anthropic_base_url']}" in told
     assert "hotset wrap" in told
     assert str(desk.data) in told
+
+
+@pytest.mark.row("X4")
+def test_open_makes_a_link_that_opens_the_dashboard_once_and_up_and_wrap_print_one(served: Served):
+    asked = served.desk.run("open", "--print")
+    link = asked.out.strip()
+    assert (asked.code, "works once" in asked.err) == (0, True)
+    with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(link) as page:
+        assert b"app.js" in page.read()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(link)
+    assert b"hotset open" in refused.value.read()
+    refused.value.close()
+
+    port = urlsplit(served.ready["openai_base_url"]).port
+    line = f"dashboard  http://127.0.0.1:{port}/hotset/open/"
+    assert line in (served.desk.home / "up.log").read_text()
+    assert line in served.desk.run("wrap", *python(TELL), env=served.env).err
+    assert line not in served.desk.run("wrap", "--quiet", *python(TELL), env=served.env).err
+
+
+@pytest.mark.row("X4")
+def test_open_without_a_proxy_starts_none_and_says_how(desk: Desk):
+    asked = desk.run("open")
+
+    assert (asked.code, asked.raw) == (1, b"")
+    assert "hotset up" in asked.err
+    assert not (desk.data / "proxy.json").exists()
 
 
 def test_a_second_up_says_where_the_first_one_serves(served: Served):

@@ -58,12 +58,6 @@ def test_no_color_is_honoured(filled: Desk, command: tuple[str, ...]):
     assert b"\x1b[3" not in on_a_terminal(filled, *command, env={"NO_COLOR": "1"})
 
 
-def test_progress_is_for_terminals(filled: Desk):
-    assert b"checking" in on_a_terminal(filled, "verify")
-    assert b"checking" not in on_a_terminal(filled, "verify", "--quiet")
-    assert "checking" not in filled.run("verify").err
-
-
 def test_export_does_not_pour_data_into_a_terminal(filled: Desk):
     assert b"give a file with -o" in on_a_terminal(filled, "export")
 

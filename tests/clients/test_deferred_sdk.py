@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from hotset.nouns.message import DialectName
-from hotset.nouns.tool import Deferring, Tooling
+from hotset.nouns.tooling import Deferring, Tooling
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.shelf import Shelf

@@ -52,6 +52,7 @@ figures = st.builds(
     whole=st.floats(0, 1e9),
     turns=st.integers(0, 1000),
     searches=st.integers(0, 9),
+    earlier=st.none() | st.builds(SessionFigures, session=st.just("s"), cost=st.floats(0, 1e9)),
 )
 changes = st.builds(
     Change,
@@ -62,7 +63,13 @@ changes = st.builds(
     why=st.just("because"),
     is_safe=st.booleans(),
 )
-settings = st.builds(KnobsSetting, knobs=knobs.map(tuple), is_on=st.booleans())
+settings = st.builds(
+    KnobsSetting,
+    knobs=knobs.map(tuple),
+    values=st.just({}) | st.just({"keep": 5}),
+    changes=st.just(()) | st.lists(st.sampled_from(IDS), max_size=2).map(tuple),
+    is_on=st.booleans(),
+)
 payloads = st.one_of(
     st.tuples(st.just("SessionObserved"), figures),
     st.tuples(st.just("ChangeProposed"), changes),
@@ -80,7 +87,12 @@ payloads = st.one_of(
     ),
     st.tuples(
         st.sampled_from(["ChangeAdopted", "ChangeRolledBack"]),
-        st.builds(ChangeDecision, change=st.sampled_from(ARMS), why=st.just("so")),
+        st.builds(
+            ChangeDecision,
+            change=st.sampled_from(ARMS),
+            why=st.just("so"),
+            by=st.sampled_from(["person", "bandit"]),
+        ),
     ),
     st.tuples(
         st.just("TrialChanged"),
@@ -93,7 +105,9 @@ payloads = st.one_of(
         ),
     ),
     st.tuples(
-        st.sampled_from(["KnobsFrozen", "KnobsThawed", "LearningReset", "LearningSwitched"]),
+        st.sampled_from(
+            ["KnobsFrozen", "KnobsThawed", "LearningReset", "ResetLifted", "LearningSwitched"]
+        ),
         settings,
     ),
 )
@@ -136,7 +150,8 @@ def test_whatever_the_events_say_a_session_gets_an_arm_and_shares_keep_their_flo
     shares = arms(state, 10)
 
     assert abs(sum(shares.values()) - 1) < 1e-9
-    assert min(shares.values()) >= 0.1 - 1e-9
+    assert shares["default"] >= 0.1 - 1e-9
+    assert min(shares.values()) >= 0.05 - 1e-9
     assert assign(state, key, 10).arm in shares
     assert assign(state, key, 10) == assign(state, key, 10)
     assert all(name in LEARN_EVENTS for name, _ in decide(state, 10 * DAY))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -132,6 +133,69 @@ def test_a_window_that_was_handed_over_refuses_further_use(upstream, memory):
         "Two.",
     ]
     assert not second.handoff_due
+
+
+@pytest.mark.row("V15")
+@pytest.mark.parametrize("known", [(), TOOLS])
+def test_what_a_program_notes_reaches_every_successor_from_its_first_request_on(
+    upstream, memory, known
+):
+    up = upstream(lambda request: Say(f"Reply {request.index}."))
+    opened = memory()
+    agent = engineer(opened, "chat")
+    listed = tools("openai-chat", *known) if known else ()
+
+    def work(turns: int) -> list[str]:
+        sent = []
+        for _ in range(turns):
+            agent.add("Go on.")
+            while agent.observe(create("chat", client, agent.request(tools=listed))):
+                pass
+            sent.append(up.requests[-1].decoded.decode())
+        return sent
+
+    with client_of("chat", up.url) as client:
+        work(1)
+        agent = agent.handoff(note="the heron is read-only")
+        early = work(3)  # nothing could leave yet
+        agent = agent.handoff(note="the gannet is slow").handoff(note="mind the puffin")
+        twice = work(4)
+        agent = agent.handoff()
+        last = work(2)
+        found = opened.search("gannet slow", type="page")
+    for sent, notes in ((early, 1), (twice, 3), (last, 3)):
+        told = ("the heron is read-only", "the gannet is slow", "mind the puffin")[:notes]
+        assert [note for note in told for body in sent if note not in body] == []
+    assert [state_in(body.encode()) == "" for body in (early[-1], twice[0], last[0])] == [
+        True,
+        False,
+        False,
+    ]
+    assert [each.text for each in agent.state.context_notes] == [
+        "the heron is read-only",
+        "the gannet is slow",
+        "mind the puffin",
+    ]
+    for before, after in pairwise(early):
+        said, then = (json.loads(body)["messages"] for body in (before, after))
+        assert then[: len(said)] == said
+    assert "the gannet is slow" in found.text
+
+
+def test_of_too_many_notes_the_oldest_go_first_and_are_still_found(upstream, memory):
+    up = upstream(lambda request: Say(f"Reply {request.index}."))
+    opened = memory()
+    agent = engineer(opened, "chat")
+    with client_of("chat", up.url) as client:
+        for number in range(26):
+            agent.add("Go on.")
+            turn(agent, "chat", client)
+            agent = agent.handoff(note=f"note {number} of the albatross")
+        found = opened.search("note 0 albatross", type="page")
+    assert [each.text.split()[1] for each in agent.state.context_notes] == [
+        str(number) for number in range(2, 26)
+    ]
+    assert "note 0 of the albatross" in found.text
 
 
 def test_an_agent_that_lets_steps_leave_hands_nothing_over(memory):

@@ -16,7 +16,7 @@ from hotset.surfaces.proxy.server import serve
 def main(folder: str, upstream: str, ready_file: str, where: str) -> None:
     never = threading.Event()
 
-    def ready(address: Address) -> None:
+    def ready(address: Address, _link: str) -> None:
         """On the event loop."""
         if where == "pool":
             for _ in range(3):

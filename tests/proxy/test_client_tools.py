@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from hotset.nouns.tool import ClientListing, Tooling
+from hotset.nouns.tooling import ClientListing, Tooling
 from hotset.testing import Call, Say
 from tests.proxy.talking import (
     SHORTENING,

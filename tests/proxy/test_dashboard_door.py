@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 
 import pytest
 
+from hotset.testing import ScriptedUpstream
+from hotset.testing.proxy import LocalProxy
 from tests.proxy.wire import Answer, call, post, question
 
 JSON = {"content-type": "application/json"}
@@ -26,7 +29,7 @@ def _link(world) -> str:
 
 def _cookie(world) -> str:
     opened = call(world.address, "GET", _link(world), b"")
-    assert (opened.status, opened.header("location")) == (303, "/hotset/")
+    assert opened.status == 303
     cookie = opened.header("set-cookie")
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
@@ -49,8 +52,12 @@ def test_a_link_opens_the_dashboard_once(world):
 
 @pytest.mark.row("X4")
 def test_the_page_comes_with_a_cookie_and_nothing_of_it_from_elsewhere(world):
-    page = _get(world, "/hotset/session/last")
+    moved = _get(world, "/hotset/now?session=last").header("location")
+    assert moved.startswith("/hotset/~")
+    assert moved.endswith("/now?session=last")
+    page = _get(world, moved)
     assert page.status == 200
+    assert moved.removesuffix("now?session=last").encode() + b"app.js" in page.body
     assert b"<script" in page.body
     policy = page.header("content-security-policy")
     assert policy.startswith("default-src 'self'")
@@ -69,6 +76,10 @@ def test_the_page_comes_with_a_cookie_and_nothing_of_it_from_elsewhere(world):
         ("/hotset/live", {}, 401),
         ("/hotset/vendor/preact-htm.js", {}, 401),
         ("/hotset/api/orders", {"cookie": "hotset_{port}=guess"}, 401),
+        ("/hotset/api/orders", {"cookie": "{name}=guess"}, 401),
+        ("/hotset/~{mark}/api/orders", {}, 401),
+        ("/hotset/~0123456789ab/api/orders", {"cookie": "{cookie}"}, 401),
+        ("/hotset/~/api/orders", {"cookie": "{cookie}"}, 401),
         ("/v1/models", {"cookie": "{cookie}"}, 401),
         ("/mcp", {"cookie": "{cookie}"}, 401),
         ("/hotset/api/orders", {"cookie": "{cookie}", "origin": "http://evil.com"}, 403),
@@ -80,9 +91,16 @@ def test_the_page_comes_with_a_cookie_and_nothing_of_it_from_elsewhere(world):
     ],
 )
 def test_a_stranger_s_page_reads_nothing(world, path, headers, status):
-    known = {"port": world.address.port, "cookie": _cookie(world)}
+    cookie = _cookie(world)
+    name = cookie.partition("=")[0]
+    known = {"port": world.address.port, "cookie": cookie, "name": name, "mark": name[-12:]}
     given = {name: value.format(**known) for name, value in headers.items()}
-    assert call(world.address, "GET", path, b"", given).status == status
+    assert call(world.address, "GET", path.format(**known), b"", given).status == status
+
+
+@pytest.mark.row("X4")
+def test_a_page_that_was_not_opened_by_a_link_says_how_to_open_it(world):
+    assert b"hotset open" in call(world.address, "GET", "/hotset/now", b"").body
 
 
 @pytest.mark.row("V17")
@@ -139,3 +157,15 @@ def test_a_question_that_cannot_be_answered_gets_a_sentence(world, path, status)
     answer = _get(world, f"/hotset/api/{path}")
     assert answer.status == status
     assert answer.json()["error"]
+
+
+@pytest.mark.row("X4")
+def test_a_page_that_listens_is_told_of_changes_and_does_not_hold_up_the_end_of_the_proxy(tmp_path):
+    with ScriptedUpstream() as upstream, LocalProxy(tmp_path, anthropic_url=upstream.url) as proxy:
+        connection = http.client.HTTPConnection("127.0.0.1", proxy.address.port, timeout=120)
+        connection.request("GET", f"/{proxy.address.token}/hotset/live")
+        events = connection.getresponse()
+        assert events.readline() == b"event: changed\n"
+    rest = events.read()  # raises where the reply breaks off
+    connection.close()
+    assert rest.startswith(b"data: ")

@@ -13,7 +13,7 @@ import pytest
 
 from hotset.dialects import DIALECTS as DIALECT_OF
 from hotset.nouns.message import DialectName
-from hotset.nouns.tool import Deferring, Tooling
+from hotset.nouns.tooling import Deferring, Tooling
 from hotset.runtime.decision import difference
 from hotset.runtime.rounds import MOST_USES
 from hotset.testing import Call, Say, ScriptedUpstream

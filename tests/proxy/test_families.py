@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hotset.nouns.page import SessionId
-from hotset.store.lineage import LINKED, Parent, parents
+from hotset.store.kinship import LINKED, Parent, parents
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

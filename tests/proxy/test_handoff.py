@@ -19,7 +19,8 @@ from hotset.nouns.handoff import HANDOFF, STATES, AnyState, EngineerState, origi
 from hotset.nouns.knobs import HandoffKnobs, Knobs
 from hotset.nouns.page import Kind
 from hotset.nouns.turn import Event
-from hotset.runtime.handoffs import handoff_cost, handoffs_in
+from hotset.runtime.handoff_cost import handoff_cost
+from hotset.runtime.handoffs import handoffs_in
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Call, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

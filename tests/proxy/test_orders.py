@@ -21,7 +21,7 @@ _SHORT = Knobs(limit=Limit(2000, 1000), limits={}, early=False)
 
 
 @contextmanager
-def _session(tmp_path: Path) -> Iterator[tuple[Desk, Talk, ScriptedUpstream, LocalProxy]]:
+def shortened_session(tmp_path: Path) -> Iterator[tuple[Desk, Talk, ScriptedUpstream, LocalProxy]]:
     """A session whose results were shortened."""
     desk = desk_in(tmp_path)
     reply = Say("Reading on.", calls=(Call("read_file", {"path": "a.py"}),))
@@ -66,7 +66,7 @@ def _ordered(desk: Desk, proxy: LocalProxy, *words: str) -> dict[str, Any]:
 def test_what_a_person_brings_back_at_once_is_whole_in_the_next_request_and_its_price_was_told(
     tmp_path,
 ):
-    with _session(tmp_path) as (desk, talk, upstream, proxy):
+    with shortened_session(tmp_path) as (desk, talk, upstream, proxy):
         page = _shortened(desk)
         tail = b"first_119"
         assert desk.run("recall", page).out.encode().count(b"first_119")
@@ -92,7 +92,7 @@ def test_what_a_person_brings_back_at_once_is_whole_in_the_next_request_and_its_
 
 @pytest.mark.row("X4")
 def test_without_haste_an_order_waits_for_a_cold_cache_and_breaks_no_prefix(tmp_path):
-    with _session(tmp_path) as (desk, talk, _upstream, proxy):
+    with shortened_session(tmp_path) as (desk, talk, _upstream, proxy):
         _ordered(desk, proxy, "evict", _shortened(desk))
         talk.results(code("third", functions=2))
         proxy.wait_until_kept()
@@ -104,7 +104,7 @@ def test_without_haste_an_order_waits_for_a_cold_cache_and_breaks_no_prefix(tmp_
 def test_a_tool_that_is_never_shortened_and_a_session_that_is_switched_off_go_out_as_they_are(
     tmp_path,
 ):
-    with _session(tmp_path) as (desk, talk, upstream, proxy):
+    with shortened_session(tmp_path) as (desk, talk, upstream, proxy):
         _ordered(desk, proxy, "whole", "read_file")
         talk.results(code("third", functions=120))
         assert b"third_119" in upstream.requests[-1].decoded
@@ -126,7 +126,7 @@ def test_a_tool_that_is_never_shortened_and_a_session_that_is_switched_off_go_ou
 
 @pytest.mark.row("X4")
 def test_what_cannot_be_ordered_is_refused_with_a_sentence_and_nothing_changes(tmp_path):
-    with _session(tmp_path) as (desk, _talk, _upstream, _proxy):
+    with shortened_session(tmp_path) as (desk, _talk, _upstream, _proxy):
         prompt = next(each["pages"][0] for each in _segments(desk) if each["kind"] == "prompt")
         refused = desk.run("window", "evict", prompt)
         assert refused.code == 2

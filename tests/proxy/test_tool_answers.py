@@ -11,7 +11,7 @@ import pytest
 
 from hotset.config import SERVERS, TOOLS
 from hotset.nouns.page import Kind
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.found.servers import add_servers
 from hotset.testing import Call, Say
 from tests.proxy.talking import Talk, asked

@@ -21,15 +21,12 @@ from hotset.nouns.window import Cause, Form
 from hotset.runtime.keeper import Keeper
 from hotset.runtime.machine import CallTally, Machine
 from hotset.runtime.metrics import (
-    QUIET_SECONDS,
     Births,
-    Watch,
-    event_of,
     metrics,
     over_store,
-    raised_lately,
     savings,
 )
+from hotset.runtime.watch import QUIET_SECONDS, Watch, event_of, raised_lately
 from hotset.store.port import Store
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
@@ -446,6 +443,11 @@ def test_a_figure_beyond_its_threshold_is_told_once(config: Config, bill: Bill, 
 
 
 @pytest.mark.row("C8")
+def test_handoffs_are_planned_and_raise_no_alert_of_a_lost_cache(config: Config):
+    given = [replace(PLAIN, broke="handoff" if n % 10 else "") for n in range(60)]
+    assert "prefix_kept_pct" not in watched(config, given)[1]
+
+
 def test_figures_within_their_thresholds_are_silent(config: Config):
     """One retrieval in 20 turns, one broken prefix in 50, one slow plan in 50."""
     turns = [

@@ -7,15 +7,19 @@ import json
 
 import pytest
 
-from hotset.config import load
+from hotset.config import listed_prices, load
 from hotset.dialects.parts import kind_of_call, kind_of_result
 from hotset.errors import PageDamaged
 from hotset.learn.events import OBSERVED, SessionFigures
+from hotset.nouns.bill import Bill
 from hotset.nouns.candidate import Candidate, Choice, OfferKind, OfferSlot, OfferVerdict
-from hotset.nouns.message import Message, Part
+from hotset.nouns.deposit import Billed
+from hotset.nouns.message import Message, Part, Usage
 from hotset.nouns.page import Kind, Role
+from hotset.nouns.price import Prices
 from hotset.nouns.turn import Event, Outcome, TurnRef
 from hotset.runtime.decision import candidates_note
+from hotset.runtime.learned_state import read_state
 from hotset.runtime.observe import observe_ended, observe_session
 from hotset.runtime.session_arm import PLAIN, SessionArm
 from hotset.runtime.strategy_log import observed_figures
@@ -220,6 +224,38 @@ def test_a_damaged_page_stops_neither_its_session_nor_the_others(tmp_path):
     assert observe_ended(store, config, NOW) == 0
     assert len(observed_figures(store)) == 3
     assert len(list(store.events(name=OBSERVED))) == 3
+
+
+@pytest.mark.row("M9")
+def test_a_session_that_went_on_is_observed_again_in_place_of_its_earlier_figures(tmp_path):
+    session = Session().user("Please fix it.").says("Done.")
+    store = session.store
+    config = load(data=str(tmp_path), project=str(tmp_path), environ={"HOME": str(tmp_path)})
+    assert observe_ended(store, config, NOW) == 1
+    session.user(NO).says("I see.").user("Thanks.").says("Fine.")
+
+    assert observe_ended(store, config, NOW) == 1
+    assert observe_ended(store, config, NOW) == 0
+
+    state = read_state(store)
+    assert (state.observed, state.default.sessions, state.skipped_count) == (1, 0, 0)
+    [figures] = observed_figures(store).values()
+    assert (figures.turns, figures.corrections, figures.earlier.turns) == (3, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "dollars"), [("claude-sonnet-4-5", 0.003), ("nobody-knows", None)]
+)
+def test_a_session_says_what_it_cost_in_dollars_where_the_price_is_known(model, dollars):
+    session = Session().user("Please fix it.").says("Done.")
+    assert session.turn is not None
+    [turn] = session.store.turns(session.turn.session)
+    bill = Bill(model, "anthropic", usage=Usage(input=1000))
+    session.store.keep(Billed(turn.id, bill)).result()
+
+    prices = Prices(listed_prices())
+    seen = observe_session(session.store, session.turn.session, PLAIN, prices, NOW)
+    assert seen.dollars == (None if dollars is None else pytest.approx(dollars))
 
 
 def test_a_session_is_observed_when_it_is_quiet_and_only_once(tmp_path):

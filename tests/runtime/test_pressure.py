@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import structs
 
+from hotset import tokens
 from hotset.files.lru import CACHES, Lru, memo
 from hotset.index.hybrid_search import SearchTier, tier_for
 from hotset.nouns.pressure import (
@@ -242,3 +243,44 @@ def test_a_cache_says_how_much_it_holds():
     assert 5000 < sizes["counted"].bytes < 6000
     assert (sizes["counted"].entries, sizes["counted"].limit) == (1, 5)
     assert replace(sizes["counted"], entries=1).unit == "entries"
+
+
+@pytest.mark.row("V14")
+def test_after_a_long_rest_caches_are_emptied_once_at_any_level(memory, monitor):
+    cache: Lru[int, int] = Lru("under test", count=8)
+    kept: Lru[int, int] = Lru("under test, kept", count=8, shrinks=False)
+
+    def left(rest):
+        for number in range(8):
+            cache.put(number, number)
+            kept.put(number, number)
+        monitor.look(rest)
+        return len(cache), monitor.dropped
+
+    assert left(LIMITS.idle - 1) == (8, False)
+    assert left(LIMITS.idle + 1) == (0, True)
+    assert left(LIMITS.idle + 2) == (8, False), "nothing goes again before the next rest"
+    assert left(1.0) == (8, False)
+    assert left(LIMITS.idle + 1) == (0, True)
+    assert len(kept) == 8
+
+
+def test_where_memory_is_short_a_short_rest_is_enough(memory, monitor):
+    cache: Lru[int, int] = Lru("under test", count=8)
+    memory.share = 0.82
+    monitor.look()
+    cache.put(1, 1)
+    monitor.look(1.0)
+    assert len(cache) == 1
+    monitor.look(16.0)
+    assert len(cache) == 0
+    assert LIMITS.idle > 16.0
+
+
+def test_a_long_rest_takes_the_tokenizer_and_the_next_count_brings_it_back(memory, monitor):
+    few = tokens.count("one two three")
+    assert tokens.is_loaded()
+    monitor.look(LIMITS.idle + 1)
+    assert not tokens.is_loaded()
+    assert tokens.count("one two three") == few
+    assert tokens.is_loaded()

@@ -25,7 +25,7 @@ from hotset.nouns.memory import (
     Used,
 )
 from hotset.sealing import VERSION
-from hotset.store import queries
+from hotset.store import memory_queries as queries
 from hotset.store.connection import Tuning
 from hotset.store.exchange import read_lines, write_lines
 from hotset.store.repair import repair

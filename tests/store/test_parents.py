@@ -22,7 +22,7 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.turn import Event, Outcome
 from hotset.runtime import clients
 from hotset.store.exchange import read_lines, write_lines
-from hotset.store.lineage import LINKED, parents, parents_in
+from hotset.store.kinship import LINKED, parents, parents_in
 from hotset.store.port import Store
 from hotset.store.sealed import SealedRows
 from hotset.store.sqlite import SqliteStore

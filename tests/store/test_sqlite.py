@@ -2,16 +2,20 @@
 
 import asyncio
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from tests.waiting import wait_until
 
 from hotset.errors import BadInput
+from hotset.files.lru import CACHES
 from hotset.nouns.bill import Bill, Summary
 from hotset.nouns.deposit import Billed, HiddenKept, PageAdded, PlanMade, RequestReceived
 from hotset.nouns.message import ClientTool
 from hotset.nouns.page import Kind, Role
+from hotset.nouns.pressure import RESPONSES, PressureLevel
 from hotset.nouns.turn import Event, Outcome
 from hotset.nouns.window import WHOLE, Hidden, SentRequest, Spot, Stub
 from hotset.store.connection import Tuning, connect
@@ -195,6 +199,35 @@ def test_text_that_cannot_be_stored_fails_alone(store):
     good.result(120)
     assert [event.name for event in store.events()] == ["good \0 with a NUL"]
     assert not list(store.sessions())
+
+
+@pytest.mark.parametrize("size", [2_000, 2_000_000])
+def test_the_store_holds_no_content_of_what_it_has_kept(store, size):
+    session = StoreTalk(store).turn("hello", "hi").session
+    content = random.Random(1).randbytes(size)
+    before = sys.getrefcount(content)
+    kept(store, PageAdded(session, "a", Kind.FILE, content, 1.0))
+    wait_until(lambda: sys.getrefcount(content) <= before)
+
+
+@pytest.mark.row("V14")
+def test_idle_connections_give_their_pages_back_when_memory_is_short(store):
+    def pages():
+        return next(each for each in CACHES.sizes() if each.name == "database pages")
+
+    session = StoreTalk(store).turn("hello", "hi").session
+    for number in range(50):
+        content = random.Random(number).randbytes(20_000)
+        kept(store, PageAdded(session, "a", Kind.FILE, content, 1.0))
+    assert all(store.content(page.digest) for page in store.pages(Where()))
+    held = pages()
+    assert held.entries > 0
+    try:
+        CACHES.respond(RESPONSES[PressureLevel.CRITICAL])
+        assert pages().bytes < held.bytes / 2
+    finally:
+        CACHES.respond(RESPONSES[PressureLevel.NORMAL])
+    assert all(store.content(page.digest) for page in store.pages(Where()))
 
 
 def test_threads_read_while_others_write(store):

@@ -166,6 +166,216 @@ def test_a_guide_leaves_what_the_user_wants_likes_and_was_asked():
     assert texts(made.current_intent)[0].startswith("Build the gauge.")
 
 
+def state_of(kind: str, talk: Talk):
+    lines = talk.lines
+    return build_state(
+        kind,
+        lines,
+        lambda line: 1 + lines.index(line),
+        HandoffBrief(),
+        index=1,
+        reason=HandoffReason.FULL,
+        now=5.0,
+    )
+
+
+def edit(path: str, old: str, new: str) -> tuple[str, str, dict[str, str]]:
+    return "edit", "ok", {"path": path, "old_string": old, "new_string": new}
+
+
+def run(command: str, result: str = "") -> tuple[str, str, dict[str, str]]:
+    return "bash", result, {"command": command}
+
+
+A, B, NEW = edit("src/a.py", "1", "2"), edit("src/b.py", "1", "2"), "*** Add File: src/new.py\n+x\n"
+
+
+@pytest.mark.row("V15")
+@pytest.mark.parametrize(
+    ("calls", "changed"),
+    [
+        ([A, B, run("git checkout -- src/b.py")], ["src/a.py"]),
+        ([A, B, run("cd /repo && git restore ./src/b.py && pytest", "1 failed")], ["src/a.py"]),
+        ([A, B, run("git checkout .")], []),
+        ([A, B, run("git reset --hard", "HEAD is now at 1f2e3d")], []),
+        ([A, B, run("git stash")], []),
+        ([A, run("git stash -q; git stash pop")], ["src/a.py"]),
+        ([A, run("git checkout -b other")], ["src/a.py"]),
+        ([A, run("git restore --staged src/a.py")], ["src/a.py"]),
+        ([A, run("git checkout -- src/a.py", "Exit code 1\nerror: pathspec")], ["src/a.py"]),
+        ([A, run("git commit -qam done"), run("git checkout .")], ["src/a.py"]),
+        ([A, B, run("git add src/a.py && git commit -m x"), run("git checkout .")], ["src/a.py"]),
+        ([A, run("git commit -am x"), run("git reset --hard HEAD~1")], []),
+        ([A, edit("src/a.py", "2", "1")], []),
+        ([A, edit("src/a.py", "2", "3"), edit("src/a.py", "3", "1"), B], ["src/b.py"]),
+        ([A, run("mv src/a.py src/c.py")], ["src/c.py"]),
+        ([A, B, run("git mv src lib")], ["lib/a.py", "lib/b.py"]),
+        ([A, B, run("mkdir old && mv src/*.py old/")], ["old/a.py", "old/b.py"]),
+        ([A, B, run("pytest -q\nrm -f src/b.py", "ok")], ["src/a.py"]),
+        ([A, B, run("rm -rf src")], []),
+        ([A, run("true || rm src/a.py")], ["src/a.py"]),
+        ([A, run('git commit -m "rm src/a.py"')], ["src/a.py"]),
+        ([run("cat > t.py <<'EOF'\nrm src/a.py\nEOF\npython t.py; rm t.py"), A], ["src/a.py"]),
+        ([A, run("git checkout src/b.py && cat > src/b.py <<E\nx\nE")], ["src/a.py", "src/b.py"]),
+        ([("apply_patch", "ok", {"input": NEW}), A], ["src/new.py", "src/a.py"]),
+        ([A, ("apply_patch", "ok", {"input": "*** Delete File: src/a.py\n"})], []),
+    ],
+)
+def test_a_file_is_changed_only_while_its_change_stands(calls, changed):
+    talk = Talk().user("Go.")
+    for tool, result, arguments in calls:
+        call(talk, tool, result, **arguments)
+    assert [each.path for each in state_of("engineer", talk).files_changed] == changed
+
+
+@pytest.mark.row("V15")
+@pytest.mark.parametrize(
+    ("command", "result", "passed"),
+    [
+        ("pytest -q", "collected 0 items\n\nno tests ran in 0.01s", None),
+        ("go test ./...", "?   gate [no test files]", None),
+        ("cargo test", "running 0 tests\ntest result: ok. 0 passed; 0 failed", None),
+        ("cargo test", "running 0 tests\n\nrunning 2 tests\ntest result: ok. 2 passed", True),
+        ("tsc || true", "Exit code 0\n", None),
+        ("pytest -q; true", "", None),
+        ("mypy src; echo done", "done", None),
+        ("mypy src; echo $?", "Success: no issues found in 3 source files\n0", True),
+        ("pytest -q || true", "5 passed in 0.1s", True),
+        ("pytest -q || true", "4 passed, 1 error in 0.1s", False),
+        ("pytest -q || echo bad", "Exit code 0\n1 failed, 4 passed in 0.1s\nbad", False),
+        ("tsc", "Exit code 0\n", True),
+    ],
+)
+def test_a_check_has_an_outcome_only_where_its_result_says_so(command, result, passed):
+    talk = Talk().user("Go.")
+    call(talk, "bash", "Exit code 1\n1 failed in 0.1s", command=command)
+    call(talk, "bash", result, command=command)
+    made = state_of("inspector", talk)
+    assert list(made.validation_state.values()) == ([] if passed is None else [passed])
+    assert bool(made.fixes_applied) == bool(passed)
+
+
+@pytest.mark.row("V15")
+@pytest.mark.parametrize(
+    ("said", "decided"),
+    [
+        (["We decided to use Redis.", "Forget that."], []),
+        (
+            [
+                "We decided to use Redis.",
+                "Forget that. We agreed to use Postgres instead of Redis.",
+            ],
+            ["We agreed to use Postgres instead of Redis."],
+        ),
+        (["We decided to use Redis.", "We no longer use Redis."], ["We no longer use Redis."]),
+        (
+            ["We decided to use Redis.", "Well, instead of Redis use Postgres."],
+            ["Well, instead of Redis use Postgres."],
+        ),
+        (
+            ["We decided to use Redis.", "Could we use Postgres instead of Redis?"],
+            ["We decided to use Redis."],
+        ),
+        (
+            ["We decided to use Redis.", "If it is slow, we use Postgres instead of Redis."],
+            ["We decided to use Redis."],
+        ),
+        (["I read in the docs: 'we decided to use X'. Ignore that."], []),
+        (['The README says "We decided to use X. It is fast." Is that so?'], []),
+        (["The README says that we decided to use X."], []),
+        (["> We decided to use X.\n\nIs that so?"], []),
+        (["We decided to use `X`, not 'Y'."], ["We decided to use `X`, not 'Y'."]),
+        (["We agreed to retry when the store's away."], None),
+    ],
+)
+def test_a_decision_is_somebody_s_own_word_and_stands_until_it_is_taken_back(said, decided):
+    talk = Talk().user("Begin.").say("Well.")
+    for each in said:
+        talk.user(each)
+    made = state_of("engineer", talk)
+    assert texts(made.key_decisions) == (said if decided is None else decided)
+
+
+DECOYS = {
+    "designer": ("Ghost.tsx", "ghost.css", "--ghost", "--no-verify", "aria-ghost", "role"),
+    "inspector": ("tests/ghost", "ghost.py", "masked"),
+    "tester": ("test_ghost", "test_gone", "test_mended", "test_old", "mypy", "drop the"),
+    "orchestrator": ("Ghost", '"completed"'),
+    "guide": ("ghost", '"completed"', "never saw", "keep going", "tabs"),
+}
+FACTS = {
+    "designer": ("Real.tsx", "--real", "aria-real"),
+    "inspector": ("mypy src",),
+    "tester": ("test_real", "tests/test_real.py::test_red"),
+    "orchestrator": ("Real work", "Launched", "Broken"),
+    "guide": ("always answer in French", "Launched", "Broken"),
+}
+
+
+def misleading() -> Talk:
+    """Work that went back on much of what it did."""
+    lure = "We decided to drop the limiter and settle for a ghost queue."
+    talk = Talk().user("Go. I never saw that. Please keep going. 'I prefer tabs', says ghost.md.")
+    talk.user("From now on, always answer in French. What do you never show to a ghost?")
+    wrapped = (
+        " 1\u2192# Notes\n 2\u2192We decided to drop the\n 3\u2192limiter and settle for a ghost\n"
+    )
+    call(talk, "read_file", f"{wrapped} 4\u2192queue.\n", path="README.md")
+    talk.say(lure).user("Hm.")
+    call(talk, "todo_write", "ok", todos=[{"content": "Ghost plan", "status": "cancelled"}])
+    plan = [{"content": "Real work", "status": "pending"}]
+    call(talk, "todo_write", "ok", todos=[*plan, {"content": "Ghost", "status": "cancelled"}])
+    refused = "The user doesn't want to proceed with this tool use."
+    call(talk, "todo_write", refused, todos=[{"content": "Ghost plan", "status": "completed"}])
+    real = '<p aria-real="x" style="color: var(--real)" />\nwrap(args.role=1)'
+    call(talk, "write_file", "ok", path="ui/Real.tsx", content=real)
+    ghost = '<p role="g" aria-ghost="x" style="color: var(--ghost)" />'
+    call(talk, "write_file", "ok", path="ui/Ghost.tsx", content=ghost)
+    call(talk, "write_file", "ok", path="ui/ghost.css", content=":root { --ghost: red }")
+    call(talk, "bash", "", command="rm ui/Ghost.tsx && git checkout -- ui/ghost.css")
+    call(talk, "write_file", "ok", path="HOOKS.md", content="Use --no-verify: it is quick")
+    tests = "def test_real():\n  ...\n\ndef test_gone():\n  ...\n# def test_ghost(): ...\n"
+    call(talk, "write_file", "ok", path="tests/test_real.py", content=tests)
+    call(
+        talk,
+        *edit("tests/test_real.py", "def test_gone():", "x = 1")[:2],
+        **edit("tests/test_real.py", "def test_gone():", "x = 1")[2],
+    )
+    context = edit("tests/test_old.py", "def test_old():\n  1", "def test_old():\n  2")
+    call(talk, *context[:2], **context[2])
+    call(talk, "write_file", "ok", path="tests/ghost_test.py", content="def test_ghost(): ...")
+    call(talk, "bash", "", command="git rm -f tests/ghost_test.py")
+    red = "FAILED tests/test_real.py::test_mended - E\n1 failed, 1 passed in 0.1s"
+    call(talk, "bash", red, command="pytest -q tests/test_real.py -k mended")
+    red = "FAILED tests/test_real.py::test_red - E\n1 failed, 1 passed in 0.1s"
+    call(talk, "bash", "3 passed in 0.1s", command="pytest -q tests/test_real.py")
+    call(talk, "bash", red, command="pytest -q tests")
+    call(talk, "bash", "no tests ran in 0.01s", command="pytest -q tests/ghost")
+    call(talk, "bash", "", command="ruff check masked || true")
+    call(talk, "bash", refused, command="ruff check ghost.py")
+    call(talk, "bash", "Exit code 1\nsrc/x.py:1: error: Bad", command="mypy src")
+    for what, result in (
+        ("Launched", "Async agent launched successfully. It is running in background."),
+        ("Broken", "Agent failed: could not find module"),
+        ("Ghost", refused),
+    ):
+        call(talk, "task", result, description=what, subagent_type=what.lower())
+    return talk
+
+
+@pytest.mark.row("V15")
+@pytest.mark.parametrize("kind", DECOYS)
+def test_a_state_of_any_kind_says_nothing_that_did_not_happen(kind):
+    made = state_of(kind, misleading())
+    words = {"original_prompt": "", "original_goal": "", "conversation_history": ()}
+    words |= {"current_intent": (), "test_results": ()}  # what the user said, and what then was
+    named = {each.name for each in structs.fields(made)}
+    own = structs.replace(made, **{name: words[name] for name in words.keys() & named})
+    shown = msgspec.json.encode(own).decode()
+    assert [decoy for decoy in DECOYS[kind] if decoy in shown] == []
+    assert [fact for fact in FACTS[kind] if fact not in shown] == []
+
+
 def test_a_note_says_what_is_planned_and_never_what_was_done():
     note = parse_note(
         b'{"remaining": ["a", "b"], "files_changed": "c", "accomplished": "d"}', "engineer"

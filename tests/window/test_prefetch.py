@@ -11,6 +11,7 @@ from msgspec import structs
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.knobs import Knobs, Prefetch, Prefetching
 from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Sort
+from hotset.text.client_notes import asked_in
 from hotset.window.offers import choose_texts
 from hotset.window.prefetch import (
     ABOVE,
@@ -19,7 +20,6 @@ from hotset.window.prefetch import (
     WITHIN,
     HintCalibration,
     Verdict,
-    asked_in,
     candidates,
     is_known,
     judge,

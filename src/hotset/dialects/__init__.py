@@ -1,36 +1,30 @@
-"""Wire formats: a package for each dialect, and their registry."""
+"""Wire formats: a package for each dialect, and their registry.
+
+Each name below is imported when it is first used: what needs one module of this room does not load
+every dialect.
+"""
 
 from __future__ import annotations
 
-from hotset.dialects import anthropic, chat, responses
-from hotset.dialects.port import Dialect, Dialects, Invariant
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hotset.dialects.port import Dialect, Dialects
+    from hotset.dialects.registry import DEFAULT, DIALECTS, INVARIANTS
+
+_HOME_OF = {
+    "DEFAULT": "registry",
+    "DIALECTS": "registry",
+    "INVARIANTS": "registry",
+    "Dialect": "port",
+    "Dialects": "port",
+}
 
 __all__ = ["DEFAULT", "DIALECTS", "INVARIANTS", "Dialect", "Dialects"]
 
-DEFAULT: Dialect = chat
-"""Used if nothing identifies the dialect: most servers know it."""
 
-_EVERY: tuple[Dialect, ...] = (
-    chat,
-    anthropic,
-    responses,
-)
-DIALECTS: Dialects = {each.name: each for each in _EVERY}
-
-_OF_ALL = Invariant(
-    25,
-    "all",
-    (
-        "An error is identified by its code or type; its wording may change. Enforced by "
-        "`explain`, not by a check of requests."
-    ),
-    "",
-)
-INVARIANTS = {
-    each.number: each
-    for each in sorted(
-        (*(rule for dialect in _EVERY for rule in dialect.invariants), _OF_ALL),
-        key=lambda rule: rule.number,
-    )
-}
-"""Every provider's rules, by number."""
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -4,7 +4,6 @@ and only the tail is new."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -81,9 +80,9 @@ class Envelope:
 def open_envelope(body: bytes, messages: str, cache: MessageCache | None = None) -> Envelope:
     """Raises `Malformed` if `body` is not a JSON object in valid UTF-8; `messages` names the field
     that is decoded later."""
-    for latest in tuple(_latest):
-        if latest.body is body:
-            return latest
+    latest = _latest.get(id(body))
+    if latest is not None and latest.body is body:
+        return latest
     front = cache.bodies.find(body) if cache is not None else None
     if front is not None and (resumed := _resume_envelope(body, messages, front)) is not None:
         return _remember(resumed)
@@ -94,15 +93,16 @@ def open_envelope(body: bytes, messages: str, cache: MessageCache | None = None)
     return _remember(found)
 
 
-_latest: deque[Envelope] = deque(maxlen=4)
-"""Recently opened bodies: the rules check the same bytes that were just parsed."""
+_latest: Lru[int, Envelope] = Lru("opened bodies", count=4)
+"""The rules check the same bytes that were just parsed. By the body's identity, which stays its own
+as long as it is here."""
 
 _LARGEST_LATEST = 1 << 20
 
 
 def _remember(found: Envelope) -> Envelope:
     if len(found.body) <= _LARGEST_LATEST:
-        _latest.append(found)
+        _latest.put(id(found.body), found)
     return found
 
 

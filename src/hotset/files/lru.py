@@ -62,6 +62,8 @@ class CacheList:
         self.room: int | None = None
         """Bytes up to the limit, at the latest look; None without one. Who needs much at once takes
         a part of it."""
+        self.latest = 0.0
+        """When a call began or ended last, by the monotonic clock: they rest since then."""
         self._caches: WeakSet[Cache] = WeakSet()
         self._lock = Lock()
 
@@ -206,6 +208,10 @@ class Lru(Generic[_K, _V]):
         """All entries, the least recently used first."""
         with self._lock:
             return [(key, value) for key, (value, _) in self._entries.items()]
+
+    def values(self) -> list[_V]:
+        """All values, the least recently used first."""
+        return [value for _, value in self.items()]
 
     def respond(self, response: PressureResponse) -> None:
         if not self._shrinks:

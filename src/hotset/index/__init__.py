@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from hotset.index.port import Index
     from hotset.nouns.embedding import Embedding
 
+FOLDER = "index"
+"""Folder name in a project's data folder."""
+
 
 def open_index(
     folder: Path,
@@ -27,7 +30,6 @@ def open_index(
     from hotset.files.private_folder import private_folder  # noqa: PLC0415
     from hotset.index.embed.embedders import embedders  # noqa: PLC0415
     from hotset.index.local import LocalIndex  # noqa: PLC0415
-    from hotset.index.port import FOLDER  # noqa: PLC0415
     from hotset.nouns.embedding import OFF, Embedding  # noqa: PLC0415
     from hotset.sealing import VERSION  # noqa: PLC0415
 

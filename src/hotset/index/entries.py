@@ -6,10 +6,12 @@ from __future__ import annotations
 import json
 import math
 import threading
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -23,6 +25,8 @@ from hotset.index.port import Watermark
 from hotset.nouns.search import Entry, EntryId, Filter, Sort
 
 _MOST_PATTERNS = 32
+_MOST_PATH_BYTES = 32 << 20  # 150,000 paths; those of a larger index are read for each new pattern
+_PATH_BYTES = 150  # of a path, beside its text
 _MOST_NAMES = 5000  # remembered with their numbers: half a MB
 _FAR = 2**62  # beyond every turn, and within what every engine counts
 _COLUMNS = (
@@ -59,7 +63,10 @@ class Entries:
         self._sealing = sealing
         self._names = _Names("name")
         self._paths = _Names("path")
-        self._every_path: list[tuple[int, str]] = []
+        self._every_path: Lru[str, tuple[tuple[int, str], ...]] = Lru(
+            "paths of the index", weight=_MOST_PATH_BYTES
+        )
+        """One entry: all paths by their numbers."""
         self._fitting: Lru[str, tuple[int, frozenset[int]]] = Lru(
             "path patterns", count=_MOST_PATTERNS
         )
@@ -216,7 +223,7 @@ class Entries:
         if self._renewals != self._rows.renewals:
             with self._path_lock:
                 self._renewals = self._rows.renewals
-                self._every_path = []
+                self._every_path.clear()
                 self._fitting.clear()
                 self._name_words = {}
             self._names.forget()
@@ -278,17 +285,26 @@ class Entries:
         """Remembered for the last patterns: only paths that are new are matched again."""
         self._forget_what_was_renewed()
         with self._path_lock:
-            last = self._every_path[-1][0] if self._every_path else 0
-            rows: Any = connection.execute(
-                "SELECT number, text FROM path WHERE number > ? ORDER BY number", (last,)
-            )
-            self._every_path += [(known, from_column(path)) for known, path in rows]
+            paths = self._paths_of(connection)
             seen, fitting = self._fitting.get(wanted) or (0, frozenset())
-            if new := self._every_path[seen:]:
+            if new := paths[bisect_right(paths, seen, key=itemgetter(0)) :]:
                 fits = path_matcher(wanted)
                 fitting |= {known for known, path in new if fits(path)}
-            self._fitting.put(wanted, (len(self._every_path), fitting))
+                self._fitting.put(wanted, (new[-1][0], fitting))
             return fitting
+
+    def _paths_of(self, connection: apsw.Connection) -> tuple[tuple[int, str], ...]:
+        """All paths by their numbers; only new ones are read."""
+        held = self._every_path.get("") or ()
+        last = held[-1][0] if held else 0
+        rows: Any = connection.execute(
+            "SELECT number, text FROM path WHERE number > ? ORDER BY number", (last,)
+        )
+        if new := tuple((number, from_column(path)) for number, path in rows):
+            held += new
+            weight = sum(_PATH_BYTES + len(path) for _, path in held)
+            self._every_path.put("", held, weight)
+        return held
 
 
 def by_number(connection: apsw.Connection, docs: Sequence[int]) -> dict[int, Entry]:

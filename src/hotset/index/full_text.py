@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from hotset.index.fusion import FusedHit
 from hotset.nouns.search import Entry
 from hotset.text.stops import CHAT
 
-VERSION = f"tantivy {version('tantivy')}, fields 2"
+VERSION = f"tantivy {getattr(tantivy, '__version__').split()[1].strip('v,')}, fields 2"  # noqa: B009 - it has no type
 """Version of the files and fields: only the same version can read them."""
 
 _LONGEST_WORD = 64  # what is longer is no word: a hash, a blob

@@ -200,9 +200,9 @@ class IndexSearch:
 
     def respond(self, response: PressureResponse) -> None:
         """Keep in memory what the tier allows; the rest comes back with the next search."""
-        if response.tier is not MemoryTier.FULL and self.reranker is not None:
+        if self.reranker is not None and (response.tier is not MemoryTier.FULL or response.empties):
             self.reranker.clear()
-        if response.tier is MemoryTier.HOT:
+        if response.tier is MemoryTier.HOT or response.empties:
             self._standing = None
             self._words.release()
             if self._meaning is not None:

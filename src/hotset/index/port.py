@@ -8,9 +8,6 @@ from typing import Protocol
 
 from hotset.nouns.search import Entry, EntryId, Hits, Lack, Query, Sort
 
-FOLDER = "index"
-"""Folder name in a project's data folder."""
-
 
 def describe_lacking(lacking: Iterable[str], why: Mapping[str, Lack]) -> str:
     """`words (did not answer in time)`, for a person or a model."""

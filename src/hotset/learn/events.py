@@ -24,6 +24,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 DEFAULT_ARM = "default"
 OFF_ARM = "off"
 OBSERVED = "SessionObserved"
+COST = "cost"
 BY_BANDIT = "bandit"
 BY_PERSON = "person"
 BY_EVOLUTION = "evolve"
@@ -64,6 +65,10 @@ class SessionFigures(Struct, frozen=True, omit_defaults=True):
     """`tests_passed`, `tests_failed`, `reverted`, `follow_ups`, `hedges`, `abandoned`, ..."""
     forms: dict[str, tuple[int, int, int]] = {}
     """By `tool:Bash` or `kind:file`: results shown short, asked back, shown whole."""
+    dollars: NotNegative | None = None
+    """What was paid; None: the price of a model is not known."""
+    earlier: SessionFigures | None = None
+    """What was observed of the same session before it went on: this replaces it."""
 
 
 class Change(Struct, frozen=True, omit_defaults=True):
@@ -79,8 +84,38 @@ class Change(Struct, frozen=True, omit_defaults=True):
     """A sentence of numbers."""
     evidence: dict[str, float] = {}
     is_safe: bool = False
-    """It only shows more than before and cannot hide anything: the replay gate is enough to adopt
-    it. Others need a share of sessions first."""
+    """It hides nothing that was seen before: it shows more, or changes the order in which something
+    is found. The replay gate is enough to adopt it; others need a share of sessions first."""
+
+
+class Measured(Struct, frozen=True, omit_defaults=True):
+    """What replay showed of a change on later sessions, only on those that it touches."""
+
+    sessions: Counted
+    """Later sessions, those included that it does not touch."""
+    touched: Counted
+    before: float
+    """Of the touched sessions: the cost in units of an uncached input token, with what faults cost
+    counted once; or another figure."""
+    after: float
+    figure: Name = COST
+    """What `before` and `after` are; anything but `cost` is a mean, as it is read."""
+    replies: Counted = 0
+    """Of the model, in the touched sessions."""
+    faults_before: NotNegative = 0.0
+    """Retrievals in the touched sessions."""
+    faults_after: NotNegative = 0.0
+
+    @property
+    def saved(self) -> float | None:
+        """The share of the touched sessions' cost that is saved; None for other figures."""
+        is_cost = self.figure == COST and self.before > 0
+        return 1 - self.after / self.before if is_cost else None
+
+    @property
+    def fewer_faults(self) -> float:
+        """Retrievals that 100 replies need less."""
+        return 100 * (self.faults_before - self.faults_after) / max(1, self.replies)
 
 
 class GateVerdict(Struct, frozen=True, omit_defaults=True):
@@ -89,7 +124,9 @@ class GateVerdict(Struct, frozen=True, omit_defaults=True):
     change: Name
     passed: bool
     gain: LogRatio
-    """The mean of log(cost before / cost after) per session, with its bounds at any time."""
+    """The mean of log(before / after) per session of what is decided by, with its bounds at any
+    time. Where a change only shows more, a fault weighs more than its tokens in it: `measured` has
+    the cost itself."""
     low: float
     high: float
     sessions: Counted
@@ -98,6 +135,9 @@ class GateVerdict(Struct, frozen=True, omit_defaults=True):
     canary: Unit = 0.0
     """The share of trials with shuffled labels that would have passed."""
     why: str = ""
+    since: float = 0.0
+    """When the first of the sessions began."""
+    measured: Measured | None = None
 
 
 class ChangeDecision(Struct, frozen=True, omit_defaults=True):
@@ -105,8 +145,6 @@ class ChangeDecision(Struct, frozen=True, omit_defaults=True):
 
     change: Name
     why: str
-    saved: float = 0.0
-    """So far, in units of an uncached input token."""
     by: str = BY_BANDIT
 
 
@@ -124,12 +162,15 @@ class TrialSetting(Struct, frozen=True, omit_defaults=True):
 
 
 class KnobsSetting(Struct, frozen=True, omit_defaults=True):
-    """A person freezes, thaws or resets knobs, or switches learning."""
+    """A person freezes, thaws or resets knobs, allows them again, or switches learning."""
 
     knobs: tuple[Name, ...] = ()
     """By dotted name; a group's or a mapping's name means all in it. None: all."""
     values: dict[str, Any] = {}
-    """For frozen knobs: the value that holds from now on. Without one, what is in force now."""
+    """For frozen knobs: the value that holds from now on, also in open sessions. Without one, new
+    sessions keep what is in force now."""
+    changes: tuple[Name, ...] = ()
+    """For `LearningReset` and `ResetLifted`: these changes, instead of knobs."""
     is_on: bool = True
     """For `LearningSwitched`."""
 
@@ -144,6 +185,7 @@ EVENTS: Mapping[str, type[Struct]] = {
     "KnobsFrozen": KnobsSetting,
     "KnobsThawed": KnobsSetting,
     "LearningReset": KnobsSetting,
+    "ResetLifted": KnobsSetting,
     "LearningSwitched": KnobsSetting,
 }
 LEARN_EVENTS = frozenset(EVENTS)

@@ -9,7 +9,7 @@ from hashlib import sha256
 from msgspec import Struct
 
 from hotset.learn.confidence import add_values, bounds
-from hotset.learn.events import GateVerdict
+from hotset.learn.events import GateVerdict, Measured
 
 ALPHA = 0.02
 """The chance that a change passes which is no better, however often it is looked at."""
@@ -17,7 +17,9 @@ ALPHA = 0.02
 MOST_FAULTS = 1.2
 """Faults after a change, as a multiple of those before."""
 
-_LEAST_SESSIONS = 8
+LEAST_SESSIONS = 8
+"""Later sessions that a change must touch."""
+
 _MOST_GAIN = 0.25
 """The most that a session's log ratio counts, as a rule: one session must not decide."""
 
@@ -32,10 +34,21 @@ class SessionPair(Struct, frozen=True):
     session: str
     time: float
     before: float
-    """Cost."""
+    """What is decided by: the cost, in which a fault may weigh more than its tokens, or a loss of
+    another kind."""
     after: float
     faults_before: float = 0.0
     faults_after: float = 0.0
+    cost_before: float = 0.0
+    """The cost alone, with what faults cost counted once."""
+    cost_after: float = 0.0
+    replies: int = 0
+    """Of the model."""
+
+    @property
+    def is_touched(self) -> bool:
+        """The change made a difference to it."""
+        return (self.before, self.faults_before) != (self.after, self.faults_after)
 
 
 def split_by_time(
@@ -54,10 +67,11 @@ def gate(
     alpha: float = ALPHA,
     most_faults: float = MOST_FAULTS,
     most_gain: float = _MOST_GAIN,
+    counts: str = "",
 ) -> GateVerdict:
     """The verdict on a change. `pairs`: later sessions only. A session's log ratio counts up to
     `most_gain`, which earlier sessions may have told: bets on small effects need a small scale.
-    Deterministic."""
+    `counts` says how `before` and `after` count, if not by cost. Deterministic."""
     ordered = sorted(pairs, key=lambda pair: (pair.time, pair.session))
     usable = [pair for pair in ordered if pair.before > 0 and pair.after > 0]
     gains = [_gain(pair, most_gain) for pair in usable]
@@ -70,13 +84,15 @@ def gate(
     )
     total = _ratio(sum(pair.after for pair in usable), sum(pair.before for pair in usable))
     canary = _canary(usable, gains, alpha) if low > 0 else 0.0
-    found = f"{gain:+.1%} [{low:+.1%}, {high:+.1%}] per session on {len(usable)} later sessions"
-    if len(usable) < _LEAST_SESSIONS:
-        why = f"refused: {len(usable)} later sessions can tell; {_LEAST_SESSIONS} are needed"
+    found = (
+        f"{gain:+.1%} [{low:+.1%}, {high:+.1%}] per session{counts} on {len(usable)} later sessions"
+    )
+    if len(usable) < LEAST_SESSIONS:
+        why = f"refused: {len(usable)} later sessions can tell; {LEAST_SESSIONS} are needed"
     elif low <= 0:
-        why = f"refused: not shown to be cheaper: {found}"
+        why = f"refused: not shown to be better: {found}"
     elif total >= 1:
-        why = f"refused: cheaper per session, but not in sum ({total:.3f} of the cost): {found}"
+        why = f"refused: better per session, but not in sum ({total:.3f} times as much): {found}"
     elif faults > most_faults:
         why = f"refused: {faults:.2f} times the faults; {most_faults:g} are allowed; {found}"
     elif canary > _MOST_CANARIES:
@@ -93,7 +109,28 @@ def gate(
         faults=faults,
         canary=canary,
         why=why,
+        since=min((pair.time for pair in usable), default=0.0),
     )
+
+
+def describe_measured(found: Measured) -> str:
+    """What replay showed of a change, for people: only of the sessions that it touches."""
+    head = f"{found.touched} of {found.sessions} later sessions are touched"
+    if not found.touched:
+        return head
+    if found.saved is None:
+        return f"{head}: {found.figure} {found.after:.3g} instead of {found.before:.3g}"
+    less = f"{abs(found.saved):.1%} {'less' if found.saved >= 0 else 'more'}"
+    faults = f"{abs(found.fewer_faults):.1f}"
+    told = (
+        ""
+        if faults == "0.0"
+        else (
+            f", with {faults} {'fewer' if found.fewer_faults > 0 else 'more'} retrievals"
+            " in 100 replies"
+        )
+    )
+    return f"{head}: they cost {less}{told}"
 
 
 def _gain(pair: SessionPair, most: float) -> float:

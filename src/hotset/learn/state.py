@@ -6,7 +6,6 @@ folded in one go or from a snapshot on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -28,6 +27,7 @@ from hotset.learn.contexts import PromptCluster, UserProfile, add_habits, add_pr
 from hotset.learn.events import (
     BY_BANDIT,
     BY_EVOLUTION,
+    BY_PERSON,
     DEFAULT_ARM,
     LEARN_EVENTS,
     OFF_ARM,
@@ -35,6 +35,7 @@ from hotset.learn.events import (
     ChangeDecision,
     GateVerdict,
     KnobsSetting,
+    Measured,
     SessionFigures,
     TrialSetting,
     change_id,
@@ -42,15 +43,21 @@ from hotset.learn.events import (
 )
 from hotset.learn.ranges import knob_ranges
 from hotset.learn.trials import (
+    DAILY_SHIFT,
     DAY,
     FLOOR,
     Arm,
+    EndedArm,
     Tally,
+    begin,
+    can_enter,
+    end_arm,
     enter,
     guard,
     has_fallen,
-    has_room,
+    is_cheaper,
     is_no_worse,
+    lower,
     shift,
     why_worse,
 )
@@ -64,6 +71,8 @@ _LEAST_MOVE = 0.05  # of a knob's range, to be worth a proposal
 _MOST_TRIALS = 3  # changes with a share at once
 _MOST_ENDED = 40  # changes that are over, for people to read; all of them stay in the events
 _MOST_SKIPPED = 20  # that are named; all are counted
+_MOST_ENDED_ARMS = 20
+_MOST_UNDONE = 8  # values of a knob
 
 
 class Stage(StrEnum):
@@ -97,14 +106,37 @@ class ChangeRecord(Struct, frozen=True):
     why: str = ""
     """Of the decision."""
     tally: Tally = Tally()
-    """Sessions with it in force."""
+    """Sessions with it in force, but not those of another arm."""
     before: Tally = Tally()
     """Sessions of the default arm up to its adoption."""
+    needs_trial: bool = False
+    """It was taken back before, or one of its knobs was: replay alone is not enough to adopt it."""
 
     @property
-    def saved(self) -> float:
-        """What it saved so far, in units of an uncached input token: by the gate's gain."""
-        return self.tally.cost * math.expm1(self.verdict.gain) if self.verdict else 0.0
+    def starts_trial(self) -> bool:
+        """The gate alone does not adopt it."""
+        return self.needs_trial or not self.change.is_safe
+
+    @property
+    def is_gated(self) -> bool:
+        """Recorded sessions could tell something of it."""
+        return self.verdict is not None and self.verdict.sessions > 0
+
+
+class Freeze(Struct, frozen=True):
+    """A frozen knob, group or mapping."""
+
+    held: dict[str, Any] = {}
+    """Values that hold for it and for what is in it; others are as without learning."""
+    is_order: bool = False
+    """A person gave the value: it holds in open sessions, too."""
+
+
+class Undone(Struct, frozen=True):
+    """A value of a knob that was taken back."""
+
+    time: float
+    by_person: bool
 
 
 class LearnState(Struct, frozen=True):
@@ -115,10 +147,19 @@ class LearnState(Struct, frozen=True):
     changes: dict[str, ChangeRecord] = {}
     arms: dict[str, Arm] = {}
     """Under trial, beside the default."""
+    ended: tuple[EndedArm, ...] = ()
+    """Trials that are over, the latest last."""
     default: Tally = Tally()
-    frozen: dict[str, Any] = {}
-    """Names of knobs with their values; None: what it would be without learning."""
-    all_frozen: bool = False
+    """Sessions of the default arm that did not explore."""
+    exploring: Tally = Tally()
+    """Those that did: with other knobs, so they are no baseline."""
+    observed: int = 0
+    """Sessions of every arm."""
+    frozen: dict[str, Freeze] = {}
+    frozen_at: int = 0
+    """The number of the event that froze every knob; 0: not all are frozen."""
+    undone: dict[str, dict[str, Undone]] = {}
+    """By knob, and by value as JSON: what was taken back."""
     beliefs: Beliefs = Beliefs()
     clusters: tuple[PromptCluster, ...] = ()
     """Of prompts; a session's context is the number of its cluster."""
@@ -126,6 +167,20 @@ class LearnState(Struct, frozen=True):
     skipped: dict[str, str] = {}
     """Numbers and names of the latest events that could not be read."""
     skipped_count: int = 0
+
+    @property
+    def all_frozen(self) -> bool:
+        return self.frozen_at > 0
+
+    @property
+    def orders(self) -> dict[str, Any]:
+        """Values that a person gave: they hold at once, in every session."""
+        return {
+            name: value
+            for _, freeze in sorted(self.frozen.items())
+            if freeze.is_order
+            for name, value in freeze.held.items()
+        }
 
 
 EMPTY = LearnState()
@@ -157,56 +212,112 @@ def fold(state: LearnState, number: int, name: str, data: str, time: float) -> L
 
 
 def _observe(state: LearnState, figures: SessionFigures, _: float) -> LearnState:
+    if figures.earlier is not None:
+        return _observe_more(state, figures, figures.earlier)
     context = context_of(state, figures.vector) if figures.vector else figures.context
     state = replace(
         state,
+        observed=state.observed + 1,
         clusters=add_prompt(state.clusters, figures.vector),
         profile=add_habits(state.profile, figures),
     )
     if figures.explored and figures.reward is not None:
         learned = learn_session(state.beliefs, figures.explored, figures.reward, context)
         state = replace(state, beliefs=learned)
-    changes = dict(state.changes)
-    for id in figures.changes:
-        if id in changes:
-            record = changes[id]
-            changes[id] = replace(record, tally=record.tally.plus(figures))
-    if figures.arm == DEFAULT_ARM:
-        return replace(
-            state,
-            changes=changes,
-            default=state.default.plus(figures),
-            arms={name: arm.plus(figures, is_own=False) for name, arm in state.arms.items()},
-        )
+    state = _count(state, figures, lambda tally: tally.plus(figures))
+    if figures.arm == DEFAULT_ARM and not figures.explored:
+        beside = {name: arm.plus(figures, is_own=False) for name, arm in state.arms.items()}
+        return replace(state, arms=beside)
+    if figures.arm in state.arms:
+        own = state.arms[figures.arm].plus(figures, is_own=True)
+        return replace(state, arms={**state.arms, figures.arm: own})
+    return state
+
+
+def _observe_more(
+    state: LearnState, figures: SessionFigures, earlier: SessionFigures
+) -> LearnState:
+    """With the figures of a session that went on in place of its earlier ones. What was concluded
+    from those stays: comparisons and beliefs have each session once."""
     arms = dict(state.arms)
     if figures.arm in arms:
-        arms[figures.arm] = arms[figures.arm].plus(figures, is_own=True)
-    return replace(state, changes=changes, arms=arms)
+        arm = arms[figures.arm]
+        arms[figures.arm] = replace(arm, tally=arm.tally.with_more(earlier, figures))
+    elif figures.arm == DEFAULT_ARM and not figures.explored:
+        arms = {
+            name: replace(arm, default=arm.default.with_more(earlier, figures))
+            for name, arm in arms.items()
+        }
+    state = replace(state, arms=arms)
+    return _count(state, figures, lambda tally: tally.with_more(earlier, figures))
+
+
+def _count(
+    state: LearnState, figures: SessionFigures, count: Callable[[Tally], Tally]
+) -> LearnState:
+    """With the tallies of the session's arm, unless it is on trial, and of its changes."""
+    if figures.arm == DEFAULT_ARM and figures.explored:
+        return replace(state, exploring=count(state.exploring))
+    if figures.arm == DEFAULT_ARM:
+        state = replace(state, default=count(state.default))
+    elif figures.arm not in state.arms:
+        state = _count_late(state, figures.arm, count)
+    changes = dict(state.changes)
+    for id in figures.changes:
+        if id in changes and figures.arm in (DEFAULT_ARM, id):
+            record = changes[id]
+            changes[id] = replace(record, tally=count(record.tally))
+    return replace(state, changes=changes)
+
+
+def _count_late(state: LearnState, arm: str, count: Callable[[Tally], Tally]) -> LearnState:
+    """With a session that ended after the trial of its arm."""
+    ended = list(state.ended)
+    for at in reversed(range(len(ended))):
+        if ended[at].name == arm:
+            ended[at] = replace(ended[at], tally=count(ended[at].tally))
+            break
+    return replace(state, ended=tuple(ended))
 
 
 def _propose(state: LearnState, change: Change, time: float) -> LearnState:
     known = state.changes.get(change.id)
     if known is not None and known.stage not in _OVER:
         return state
-    return _with_record(state, ChangeRecord(change, Stage.PROPOSED, time, state.number))
+    if is_taken_back(state, change.knobs):
+        reset = ChangeRecord(change, Stage.RESET, time, state.number, why="a person took it back")
+        return state if known is not None else _with_record(state, reset)
+    needs_trial = any(name in state.undone for name in change.knobs)
+    record = ChangeRecord(change, Stage.PROPOSED, time, state.number, needs_trial=needs_trial)
+    return _with_record(state, record)
 
 
 def _gate(state: LearnState, verdict: GateVerdict, time: float) -> LearnState:
     record = state.changes[verdict.change]
+    if record.stage is Stage.RESET:
+        return _with_record(state, replace(record, verdict=verdict))
     if record.stage is not Stage.PROPOSED:
         return state
-    stage = Stage.PASSED if verdict.passed else Stage.REFUSED
+    stage, why = Stage.PASSED if verdict.passed else Stage.REFUSED, verdict.why
+    fell = rolled_back_at(state, record.change.knobs)
+    if verdict.passed and fell and verdict.since <= fell:
+        stage = Stage.REFUSED
+        why = f"refused: it was rolled back, and only later sessions count for it now; {why}"
     return _with_record(
         state,
-        replace(
-            record, stage=stage, since=time, number=state.number, verdict=verdict, why=verdict.why
-        ),
+        replace(record, stage=stage, since=time, number=state.number, verdict=verdict, why=why),
     )
 
 
 def _adopt(state: LearnState, decision: ChangeDecision, time: float) -> LearnState:
+    record = state.changes[decision.change]
+    by_person = decision.by == BY_PERSON
+    if not by_person and (
+        record.stage in _OVER or (record.needs_trial and record.stage is not Stage.TRIAL)
+    ):
+        return state
     record = replace(
-        state.changes[decision.change],
+        record,
         stage=Stage.ADOPTED,
         since=time,
         number=state.number,
@@ -214,16 +325,21 @@ def _adopt(state: LearnState, decision: ChangeDecision, time: float) -> LearnSta
         tally=Tally(),
         before=state.default,
     )
-    return _with_record(_without_arm(state, decision.change), record)
+    if by_person:
+        state = _with_undone(state, record.change.knobs, None)
+    return _with_record(_without_arm(state, decision.change, time), record)
 
 
 def _roll_back(state: LearnState, decision: ChangeDecision, time: float) -> LearnState:
-    ended = _without_arm(state, decision.change)
+    state = _without_arm(state, decision.change, time)
     record = state.changes.get(decision.change)
     if record is None:  # a profile
-        return ended
+        return state
+    if record.stage in {Stage.TRIAL, Stage.ADOPTED}:
+        mark = Undone(time, decision.by == BY_PERSON)
+        state = _with_undone(state, record.change.knobs, mark)
     return _with_record(
-        ended,
+        state,
         replace(record, stage=Stage.ROLLED_BACK, since=time, number=state.number, why=decision.why),
     )
 
@@ -239,29 +355,30 @@ def _set_trial(state: LearnState, setting: TrialSetting, time: float) -> LearnSt
         beliefs = replace(
             beliefs, explorable=tuple(name for name in setting.explorable if name in known)
         )
+    for name in (name for name, share in setting.shares.items() if share == 0):
+        state = _without_arm(state, name, time)
     arms = dict(state.arms)
     for name, share in sorted(setting.shares.items()):
-        if share == 0:
-            arms.pop(name, None)
-        elif name != DEFAULT_ARM:
-            arms[name] = enter(arms, name, max(FLOOR, share), time, fixed=True)
+        if share and name != DEFAULT_ARM:
+            arms[name] = enter(arms, name, max(FLOOR, share), time)
     room = 1 - FLOOR - sum(arm.share for arm in arms.values() if arm.is_fixed)
     free = [name for name, arm in arms.items() if not arm.is_fixed]
     if room < len(free) * FLOOR - 1e-9:
         raise ValueError("more is asked for than there is")
     if sum(arms[name].share for name in free) > room:
-        arms |= {name: enter(arms, name, FLOOR, time, fixed=False) for name in free}
+        arms |= {name: lower(arms[name], time) for name in free}
     return replace(state, arms=arms, beliefs=beliefs)
 
 
 def _shift_shares(state: LearnState, setting: TrialSetting, time: float) -> LearnState:
-    arms = guard(state.arms, setting.shares, int(time // DAY))
+    day = int(time // DAY)
+    arms = guard(state.arms, setting.shares, day)
     for name in sorted(setting.shares):
         record = state.changes.get(name)
         if name in arms or record is None or record.stage is not Stage.PASSED:
             continue
-        if has_room(arms) and not _is_held(state, record.change):
-            arms[name] = enter(arms, name, FLOOR, time, fixed=False)
+        if can_enter(arms, day) and not _is_held(state, record.change):
+            arms[name] = begin(time)
             started = replace(record, stage=Stage.TRIAL, since=time, number=state.number)
             state = _with_record(state, started)
     return replace(state, arms=arms)
@@ -270,22 +387,26 @@ def _shift_shares(state: LearnState, setting: TrialSetting, time: float) -> Lear
 def _freeze(state: LearnState, setting: KnobsSetting, time: float) -> LearnState:
     current = changes_in_force(state)
     if not setting.knobs:
-        state = replace(state, all_frozen=True)
+        state = replace(state, frozen_at=state.frozen_at or state.number)
     frozen = dict(state.frozen)
     for name in setting.knobs:
-        held = {each: value for each, value in current.items() if _is_part(each, name)}
-        frozen |= {name: setting.values.get(name)} | held
+        known = frozen.get(name)
         if name in setting.values:
-            frozen[name] = setting.values[name]
+            frozen[name] = Freeze({name: setting.values[name]}, is_order=True)
+        elif known is None or not known.is_order:
+            held = {each: value for each, value in current.items() if _is_part(each, name)}
+            frozen[name] = Freeze(
+                {each: value for each, value in held.items() if each not in state.orders}
+            )
     return _pause_held(replace(state, frozen=frozen), time)
 
 
 def _thaw(state: LearnState, setting: KnobsSetting, _: float) -> LearnState:
     if not setting.knobs:
-        return replace(state, frozen={}, all_frozen=False)
+        return replace(state, frozen={}, frozen_at=0)
     kept = {
-        name: value
-        for name, value in state.frozen.items()
+        name: freeze
+        for name, freeze in state.frozen.items()
         if not any(_is_part(name, each) for each in setting.knobs)
     }
     return replace(state, frozen=kept)
@@ -293,13 +414,34 @@ def _thaw(state: LearnState, setting: KnobsSetting, _: float) -> LearnState:
 
 def _reset(state: LearnState, setting: KnobsSetting, time: float) -> LearnState:
     for id, record in list(state.changes.items()):
-        if record.stage not in _OVER and _touches(record.change, setting.knobs):
+        if record.stage not in _OVER and _is_meant(record.change, setting):
             undone = replace(record, stage=Stage.RESET, since=time, number=state.number)
-            state = _with_record(_without_arm(state, id), undone)
+            state = _with_undone(state, record.change.knobs, Undone(time, by_person=True))
+            state = _with_record(_without_arm(state, id, time), undone)
+    if setting.changes:
+        return state
+    if not setting.knobs:
+        state = replace(state, beliefs=replace(state.beliefs, share=0.0))
     explored = {name for block in state.beliefs.blocks for name in block.knobs}
     explored |= state.beliefs.known.keys()
     gone = [name for name in explored if _is_any(name, setting.knobs)]
     return replace(state, beliefs=forget_knobs(state.beliefs, gone))
+
+
+def _lift_reset(state: LearnState, setting: KnobsSetting, _: float) -> LearnState:
+    meant = [state.changes[id].change.knobs for id in setting.changes if id in state.changes]
+    undone: dict[str, dict[str, Undone]] = {}
+    for name, values in state.undone.items():
+        given = {_value_text(knobs[name]) for knobs in meant if name in knobs}
+        is_meant = not setting.changes and _is_any(name, setting.knobs)
+        kept = {
+            text: mark
+            for text, mark in values.items()
+            if not mark.by_person or not (is_meant or text in given)
+        }
+        if kept:
+            undone[name] = kept
+    return replace(state, undone=undone)
 
 
 def _switch(state: LearnState, setting: KnobsSetting, _: float) -> LearnState:
@@ -316,6 +458,7 @@ _FOLDS: Mapping[str, Callable[[LearnState, Any, float], LearnState]] = {
     "KnobsFrozen": _freeze,
     "KnobsThawed": _thaw,
     "LearningReset": _reset,
+    "ResetLifted": _lift_reset,
     "LearningSwitched": _switch,
 }
 
@@ -326,16 +469,20 @@ def changes_in_force(state: LearnState, *, pinned: Container[str] = ()) -> dict[
     sets."""
     found: dict[str, Any] = {}
     for record in _adopted(state):
+        if state.frozen_at and record.number > state.frozen_at:
+            continue
         found |= {
             name: value
             for name, value in record.change.knobs.items()
             if not _is_frozen(state, name)
         }
-    found |= {name: value for name, value in state.frozen.items() if value is not None}
+    for _, freeze in sorted(state.frozen.items()):
+        if state.is_on or freeze.is_order:
+            found |= freeze.held
     return {
         name: value
         for name, value in found.items()
-        if not any(each in pinned for each in _own_and_groups(name))
+        if not any(each in pinned for each in own_and_groups(name))
     }
 
 
@@ -386,7 +533,7 @@ def assign(
         knobs |= {
             name: value
             for name, value in own.change.knobs.items()
-            if not any(each in pinned for each in _own_and_groups(name))
+            if not any(each in pinned for each in own_and_groups(name))
         }
     explored = _explore(state, key, context, pinned) if arm == DEFAULT_ARM else {}
     ranges = knob_ranges()
@@ -400,7 +547,7 @@ def _explore(state: LearnState, key: str, context: int, pinned: Container[str]) 
         return {}
     block = block_for(state.beliefs, key)
     if block is None or any(
-        _is_frozen(state, name) or any(each in pinned for each in _own_and_groups(name))
+        _is_frozen(state, name) or any(each in pinned for each in own_and_groups(name))
         for name in block.knobs
     ):
         return {}
@@ -414,26 +561,33 @@ def decide(state: LearnState, now: float) -> list[tuple[str, Struct]]:
     found = list(_endings(state))
     ended = {decision.change for _, decision in found}
     day = int(now // DAY)
-    started: dict[str, float] = {}
     left = {name: arm for name, arm in state.arms.items() if name not in ended}
-    trials = [each for each in state.changes.values() if each.stage is Stage.TRIAL]
-    places = _MOST_TRIALS - sum(each.change.id not in ended for each in trials)
-    busy = {knob for each in trials for knob in each.change.knobs}
-    for record in _in_order(state, Stage.PASSED):
-        change = record.change
-        if _is_held(state, change) or change.is_safe or busy & change.knobs.keys():
-            continue
-        if places > 0 and has_room(left):
-            started[change.id] = FLOOR
-            left = {**left, change.id: Arm(FLOOR, now)}
-            busy |= change.knobs.keys()
-            places -= 1
-    moved = shift(state.arms, day) if all(arm.day < day for arm in state.arms.values()) else {}
-    shares = {name: share for name, share in {**moved, **started}.items() if name not in ended}
+    waiting = [each for each in _in_order(state, Stage.PASSED) if each.change.id not in ended]
+    if (started := _next_trial(state, waiting, left, day)) is not None:
+        shares = {started: DAILY_SHIFT}
+    elif all(arm.day < day for arm in state.arms.values()):
+        shares = {name: share for name, share in shift(state.arms, day).items() if name in left}
+    else:
+        shares = {}
     if shares:
         found.append(("TrialChanged", TrialSetting(shares, by=BY_BANDIT)))
     found += [("ChangeProposed", change) for change in _believed_changes(state)]
     return found
+
+
+def _next_trial(
+    state: LearnState, waiting: Sequence[ChangeRecord], arms: Mapping[str, Arm], day: int
+) -> str | None:
+    """The change whose trial begins now: one at a time, and not of a knob that is on trial."""
+    trials = [each for each in state.changes.values() if each.change.id in arms]
+    if len(trials) >= _MOST_TRIALS or not can_enter(arms, day):
+        return None
+    busy = {knob for each in trials for knob in each.change.knobs}
+    for record in waiting:
+        change = record.change
+        if record.starts_trial and not _is_held(state, change) and not busy & change.knobs.keys():
+            return change.id
+    return None
 
 
 def _believed_changes(state: LearnState) -> Iterator[Change]:
@@ -455,8 +609,28 @@ def _believed_changes(state: LearnState) -> Iterator[Change]:
         if block.left or not knobs or live & knobs.keys() or knobs == before:
             continue
         change = Change(change_id(knobs, BY_BELIEFS), knobs, before, BY_BELIEFS, _why(block))
-        if change.id not in state.changes and not _is_held(state, change):
+        if (
+            change.id not in state.changes
+            and not _is_held(state, change)
+            and not is_taken_back(state, knobs)
+        ):
             yield change
+
+
+def explored_changes(state: LearnState) -> list[tuple[Change, float]]:
+    """What exploring sessions settled on and the gate has not seen yet, each with the time of its
+    proposal."""
+    waiting = _in_order(state, Stage.PROPOSED)
+    return [(each.change, each.since) for each in waiting if each.change.by == BY_BELIEFS]
+
+
+def may_propose(state: LearnState, change: Change, *, passed: bool) -> bool:
+    """True if it is news: no such change is under way, none was taken back by a person, and none
+    that the gate refused is refused again."""
+    known = state.changes.get(change.id)
+    if is_taken_back(state, change.knobs):
+        return False
+    return known is None or (known.stage in _OVER and (passed or known.stage is not Stage.REFUSED))
 
 
 def _why(block: Block) -> str:
@@ -475,22 +649,30 @@ def _endings(state: LearnState) -> Iterator[tuple[str, Any]]:
         if name == OFF_ARM:
             continue
         if why := why_worse(arm):
-            saved = record.saved if record else 0.0
-            yield "ChangeRolledBack", ChangeDecision(name, why, saved)
-        elif record is not None and is_no_worse(arm) and not _is_held(state, record.change):
+            yield "ChangeRolledBack", ChangeDecision(name, why)
+        elif (
+            record is not None
+            and is_no_worse(arm)
+            and (record.is_gated or is_cheaper(arm))
+            and not _is_held(state, record.change)
+        ):
             own = arm.tally
             why = (
                 f"success {own.success_rate:.0%} in {own.outcomes} sessions is shown to be"
                 f" no worse; {record.why}"
             )
-            yield "ChangeAdopted", ChangeDecision(name, why, record.saved)
+            yield "ChangeAdopted", ChangeDecision(name, why)
     for record in _adopted(state):
         if has_fallen(record.tally, record.before):
-            rate, usual = record.tally.success_rate, record.before.success_rate
-            why = f"success fell from {usual:.0%} to {rate:.0%} since it was adopted"
-            yield "ChangeRolledBack", ChangeDecision(record.change.id, why, record.saved)
+            now, before = record.tally, record.before
+            usual = f"{before.success_rate:.0%} in {before.outcomes}" if before.outcomes else "none"
+            why = (
+                f"success is {now.success_rate:.0%} in {now.outcomes} sessions since it was"
+                f" adopted; before: {usual}"
+            )
+            yield "ChangeRolledBack", ChangeDecision(record.change.id, why)
     for record in _in_order(state, Stage.PASSED):
-        if record.change.is_safe and not _is_held(state, record.change):
+        if not record.starts_trial and not _is_held(state, record.change):
             yield "ChangeAdopted", ChangeDecision(record.change.id, record.why)
 
 
@@ -508,9 +690,16 @@ class ChangeRow(Struct, frozen=True):
     evidence: str
     """Of the latest verdict or decision."""
     sessions: int
-    """That ran with it."""
-    saved: float
-    """In units of an uncached input token."""
+    """That ran with it since then."""
+    success: float | None
+    """Theirs, where it is known; `before`: of the sessions before its adoption."""
+    success_before: float | None
+    cost: float | None
+    """As a share of what full history would have cost."""
+    cost_before: float | None
+    sessions_before: int
+    measured: Measured | None
+    """In replay, on later sessions that it touches."""
     undo: str
     """The command that takes it back; empty if there is nothing to take back."""
 
@@ -527,10 +716,9 @@ def rows_of(state: LearnState, knob: str) -> list[ChangeRow]:
 
 
 def _row(record: ChangeRecord) -> ChangeRow:
-    change = record.change
+    change, tally, before = record.change, record.tally, record.before
     is_live = record.stage in {Stage.ADOPTED, Stage.TRIAL}
-    arm_tally = record.tally
-    undo = f"hotset learn reset {' '.join(sorted(change.knobs))}"
+    undo = f"hotset learn reset {change.id}"
     if change.by == BY_EVOLUTION:
         undo = f"hotset evolve revert {change.id}"
     return ChangeRow(
@@ -542,10 +730,59 @@ def _row(record: ChangeRecord) -> ChangeRow:
         stage=str(record.stage),
         since=record.since,
         evidence=record.why,
-        sessions=arm_tally.sessions,
-        saved=record.saved,
+        sessions=tally.sessions,
+        success=_rounded(tally.success_rate if tally.outcomes else None),
+        success_before=_rounded(before.success_rate if before.outcomes else None),
+        cost=_rounded(tally.cost_share),
+        cost_before=_rounded(before.cost_share),
+        sessions_before=before.sessions,
+        measured=record.verdict.measured if record.verdict is not None else None,
         undo=undo if is_live else "",
     )
+
+
+def _rounded(share: float | None) -> float | None:
+    return None if share is None else round(share, 4)
+
+
+def freeze_of(state: LearnState, knob: str) -> str | None:
+    """The name under which a knob is frozen: its own, or that of a group around it."""
+    return next((name for name in reversed(own_and_groups(knob)) if name in state.frozen), None)
+
+
+def is_taken_back(state: LearnState, knobs: Mapping[str, Any]) -> bool:
+    """True if a person took one of these values back: it is not learned again."""
+    return any(mark.by_person for mark in _marks(state, knobs))
+
+
+def rolled_back_at(state: LearnState, knobs: Mapping[str, Any]) -> float:
+    """When one of these values was last rolled back; 0: never."""
+    return max((mark.time for mark in _marks(state, knobs)), default=0.0)
+
+
+def _marks(state: LearnState, knobs: Mapping[str, Any]) -> list[Undone]:
+    found = (state.undone.get(name, {}).get(_value_text(value)) for name, value in knobs.items())
+    return [mark for mark in found if mark is not None]
+
+
+def _with_undone(state: LearnState, knobs: Mapping[str, Any], mark: Undone | None) -> LearnState:
+    """With a mark at each of these values, or without one."""
+    undone = dict(state.undone)
+    for name, value in knobs.items():
+        values = {
+            text: old for text, old in undone.pop(name, {}).items() if text != _value_text(value)
+        }
+        if mark is not None:
+            values[_value_text(value)] = mark
+        while len(values) > _MOST_UNDONE:
+            del values[min(values, key=lambda text: (values[text].time, text))]
+        if values:
+            undone[name] = values
+    return replace(state, undone=undone)
+
+
+def _value_text(value: Any) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
 
 
 def _adopted(state: LearnState) -> list[ChangeRecord]:
@@ -565,8 +802,13 @@ def _with_record(state: LearnState, record: ChangeRecord) -> LearnState:
     return replace(state, changes=changes)
 
 
-def _without_arm(state: LearnState, name: str) -> LearnState:
-    return replace(state, arms={each: arm for each, arm in state.arms.items() if each != name})
+def _without_arm(state: LearnState, name: str, time: float) -> LearnState:
+    """Without a trial; what it showed stays."""
+    if name not in state.arms:
+        return state
+    arms = {each: arm for each, arm in state.arms.items() if each != name}
+    ended = (*state.ended, end_arm(name, state.arms[name], time))
+    return replace(state, arms=arms, ended=ended[-_MOST_ENDED_ARMS:])
 
 
 def _pause_held(state: LearnState, time: float) -> LearnState:
@@ -574,7 +816,7 @@ def _pause_held(state: LearnState, time: float) -> LearnState:
     for record in _in_order(state, Stage.TRIAL):
         if _is_held(state, record.change):
             waiting = replace(record, stage=Stage.PASSED, since=time)
-            state = _with_record(_without_arm(state, record.change.id), waiting)
+            state = _with_record(_without_arm(state, record.change.id, time), waiting)
     return state
 
 
@@ -591,8 +833,10 @@ def frozen_names(state: LearnState, knob: str) -> list[str]:
     return sorted(name for name in state.frozen if _is_part(knob, name) or _is_part(name, knob))
 
 
-def _touches(change: Change, names: tuple[str, ...]) -> bool:
-    return any(_is_any(knob, names) for knob in change.knobs)
+def _is_meant(change: Change, setting: KnobsSetting) -> bool:
+    if setting.changes:
+        return change.id in setting.changes
+    return any(_is_any(knob, setting.knobs) for knob in change.knobs)
 
 
 def _is_any(knob: str, names: tuple[str, ...]) -> bool:
@@ -605,6 +849,7 @@ def _is_part(knob: str, name: str) -> bool:
     return knob == name or knob.startswith(f"{name}.")
 
 
-def _own_and_groups(knob: str) -> list[str]:
+def own_and_groups(knob: str) -> list[str]:
+    """A knob's name and those of the groups and mappings around it, the widest first."""
     parts = knob.split(".")
     return [".".join(parts[: at + 1]) for at in range(len(parts))]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
+from hotset.nouns.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class OfferKind(StrEnum):
     REFERENCE = "reference"
     """To what a client no longer sends."""
     REMINDER = "reminder"
+    HANDOFF_NOTE = "handoff note"
+    """Of a handoff with which nothing left."""
     EXCERPT = "excerpt"
     HINT = "hint"
 

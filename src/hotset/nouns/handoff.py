@@ -20,6 +20,10 @@ HANDOFF = "Handoff"
 HANDOFF_DUE = "HandoffDue"
 """Event name of a window that passed the share at which its agent hands over."""
 
+PROGRAM_NOTES = Space("handoff_notes")
+"""What programs noted when they handed a window over, by the conversation's last message then: a
+JSON list of `StateItem`."""
+
 HANDOFFS = Space("handoffs")
 """The states as JSON, without secrets, by the session and the turn that began with each."""
 
@@ -257,10 +261,11 @@ def original_prompt(state: HandoffState) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AgentNote:
-    """A call of `handoff_note`."""
+    """A call of `handoff_note`, or what a program said with `handoff()`."""
 
     turn: int
     fields: Mapping[str, tuple[str, ...]]
+    source: StateSource = StateSource.NOTE
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct, ValidationError, field, structs, to_builtins
 from msgspec.structs import replace
 
-from hotset.nouns.memory import MemoryKind
+from hotset.nouns.memory_kind import MemoryKind
 from hotset.nouns.page import Kind
 from hotset.typed import convert
 
@@ -321,6 +321,11 @@ class SuccessorKnobs(Struct, frozen=True):
     hours."""
 
 
+OfferedTool = Literal[
+    "retrieve_context", "search_history", "get_turn_range", "find_tools", "use_tool"
+]
+"""Our tools that a kind of agent can name."""
+
 StateName = Literal["engineer", "designer", "inspector", "tester", "orchestrator", "guide"]
 """Which typed state an agent leaves; `nouns.handoff` has the types."""
 
@@ -414,7 +419,7 @@ class Knobs(Struct, frozen=True):
     read: Characters = 150
     """Characters of names from a file that was read, in that log; for a window of 128,000 tokens or
     more."""
-    offers: tuple[str, ...] = ()
+    offers: tuple[OfferedTool, ...] = ()
     """Which of our tools are listed beside `retrieve_context`; none named means all."""
     forms: FormKnobs = FormKnobs()
     cache: CacheKnobs = CacheKnobs()
@@ -557,6 +562,7 @@ def _place(raw: dict[str, Any], name: str) -> tuple[dict[str, Any], str]:
 
 
 DEFAULT_PROFILE = "default"
+LEAN_PROFILE = "lean"
 
 _PLAIN_KNOBS = Knobs()
 
@@ -602,7 +608,7 @@ PROFILES: Mapping[str, Knobs] = {
     # steps take more than half of the tokens of its first 16 calls. They leave in batches,
     # because a window that moves with every call would break the prefix with every call; with `low`
     # at 0 all of the older ones leave, however much room there is.
-    "lean": _LEAN_KNOBS,
+    LEAN_PROFILE: _LEAN_KNOBS,
     "librarian": _LIBRARIAN_KNOBS,
     "archivalist": _LIBRARIAN_KNOBS,
     "academic": _evicting(0.30, at=0.80, policy="topic", keep=3, spared=Kind.PAPER),

@@ -11,30 +11,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
+from hotset.nouns.memory_kind import MemoryKind as MemoryKind  # noqa: PLC0414 - one vocabulary
 from hotset.nouns.page import PageId, SessionId
 
 MemoryId = NewType("MemoryId", str)
 """`ep-2026-01-05-3k9f2mqx`, `sem-7ha2c0de`: a kind, the day of an episode, and a hash (see
 `sources.memory.kinds`)."""
-
-
-class MemoryKind(StrEnum):
-    EPISODE = "episode"
-    """What was asked, done and achieved in a stretch of a session."""
-    FACT = "fact"
-    """Something that holds: a decision, a preference, a pattern that episodes have in common."""
-    PROCEDURE = "procedure"
-    """Steps that led to success."""
-    PITFALL = "pitfall"
-    """What failed, why, and what resolved it."""
-    LEDGER = "ledger"
-    """An agent's own checkpoint."""
-    HANDOFF = "handoff"
-    """What one agent left for the next."""
-    LEARNING = "learning"
-    """A lesson in the words of a person or an agent."""
-    ARRANGEMENT = "arrangement"
-    """How memories are shown. hotset's own; never listed or recalled."""
 
 
 class Task(StrEnum):

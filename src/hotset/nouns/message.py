@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hotset.nouns.page import Digest, Kind, Role
-
-
-class DialectName(StrEnum):
-    OPENAI_CHAT = "openai-chat"
-    OPENAI_RESPONSES = "openai-responses"
-    ANTHROPIC = "anthropic"
+from hotset.nouns.usage import DialectName as DialectName, Usage as Usage  # noqa: PLC0414 - one vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,26 +123,6 @@ class Request:
     """The provider-side reply that this request continues (`previous_response_id`)."""
     hints: tuple[str, ...] = ()
     """Body fields that distinguish sessions (cache keys, user metadata)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens as the provider counted them."""
-
-    input: int = 0
-    """Uncached input tokens."""
-    cache_read: int = 0
-    cache_write: int = 0
-    output: int = 0
-    estimated: bool = False
-    """It is our own count: the provider reported none."""
-    lasting: int = 0
-    """The part of `cache_write` that is kept for the longer time, at the higher price."""
-
-    @property
-    def prompt(self) -> int:
-        """Tokens of the prompt, cached or not."""
-        return self.input + self.cache_read + self.cache_write
 
 
 @dataclass(frozen=True, slots=True)

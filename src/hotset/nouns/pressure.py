@@ -51,6 +51,11 @@ class PressureResponse:
     evicted: float = 0.0
     """Share of every cache that goes at once."""
 
+    @property
+    def empties(self) -> bool:
+        """True after a long rest: everything goes that can be made or read again."""
+        return self.evicted >= 1
+
 
 RESPONSES: Mapping[PressureLevel, PressureResponse] = {
     PressureLevel.NORMAL: PressureResponse(MemoryTier.FULL, prefetches=True, share=1.0),
@@ -76,6 +81,9 @@ class PressureLimits(Struct, frozen=True):
     """Between two looks."""
     calm: Annotated[float, Meta(ge=0, le=10)] = 5.0
     """Seconds of less use before it is one level lower: three levels within 30 s, at most."""
+    idle: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
+    """Seconds without a request after which caches are emptied at any level. By then a provider has
+    forgotten the prompt, and the next request takes longer anyway."""
 
 
 @dataclass(frozen=True, slots=True)

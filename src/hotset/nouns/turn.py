@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
-from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.page import Chain, Digest, PageId, Role, SessionId
+from hotset.nouns.usage import DialectName, Usage
 
 
 class Outcome(StrEnum):
@@ -140,3 +140,7 @@ class Reference:
     topics: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+
+
+COMPACTED, CLEARED = "Compacted", "Cleared"
+"""Names of the events that a client cut its conversation."""

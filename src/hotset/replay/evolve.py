@@ -236,7 +236,7 @@ def base_of(part: str, knobs: Knobs) -> dict[str, Any]:
     """The knobs that a part's scores depend on, as JSON holds them."""
     own = {name: value for name, value in knobs.by_name().items() if _part_of(name) == part}
     encoded = msgspec.json.encode(own, order="sorted")
-    return msgspec.json.decode(encoded, type=dict[str, Any])
+    return decode(encoded, dict[str, Any])
 
 
 def _with_groups(name: str) -> Iterator[str]:

@@ -26,6 +26,7 @@ _ASKING = 60
 _CHARS_PER_TOKEN = 4
 _AHEAD = 30.0
 """Seconds before a cache goes cold, when a call that keeps it warm is made."""
+_MILLION = 1_000_000
 _LOOK_BACK = 20
 """Content blocks before a cache mark among which the provider looks for a prefix that it has."""
 
@@ -71,12 +72,19 @@ class Figures:
     """Cost of each conversation, faults included."""
     by_length: dict[int, float] = field(default_factory=dict)
     """Cost with faults of the calls in each of `LENGTHS`."""
+    by_call: list[float] = field(default_factory=list)
+    """Dollars with faults of every conversation's first call, of its second, and so on."""
     tools_cost: float = 0.0
     """The part of the cost that goes to the tools by which a model asks for what is missing."""
     pause_cost: float = 0.0
     """The part of the cost that is there because caches went cold in pauses."""
     warmed: float = 0.0
     """What calls that keep a cache warm would have saved of that, their own cost taken off."""
+
+    def add_call(self, number: int, dollars: float) -> None:
+        if number == len(self.by_call):
+            self.by_call.append(0.0)
+        self.by_call[number] += dollars
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +182,7 @@ def measure(
     marked = MarkedCache(price, rules.ttl)
     cost = fault_cost = 0.0
     last = 0.0
-    for index in studied.calls:
-        if index == 0:
-            continue
+    for number, index in enumerate(call for call in studied.calls if call):
         now = conversation.lines[index].time or last if rules.ttl is not None else 0.0
         began = clock()
         held = sum(each.tokens for each in slices)
@@ -218,6 +224,7 @@ def measure(
         figures.by_length[length] = (
             figures.by_length.get(length, 0.0) + call_cost + faults + fetched
         )
+        figures.add_call(number, (call_cost + faults + fetched) * price.input / _MILLION)
         before, last = blocks, now
     figures.cost += cost + policy.extra
     figures.marked_cost += policy.extra

@@ -280,6 +280,17 @@ def replay(
 ) -> Report:
     """Replay everything that counts with every policy. `step` is called after each of
     `gathered.rounds(makers)` replays."""
+    return report_on(gathered, makers, ruling, measure_all(gathered, makers, ruling, clock, step))
+
+
+def measure_all(
+    gathered: SessionSet,
+    makers: Mapping[str, Maker],
+    ruling: Ruling,
+    clock: Callable[[], float],
+    step: Callable[[], None] = lambda: None,
+) -> Mapping[str, Figures]:
+    """The figures of each policy, and of full history."""
     figures = {name: Figures() for name in _with_full(makers)}
     for _, conversation in gathered.counted:
         rules = ruling.rules(conversation.model)
@@ -287,6 +298,16 @@ def replay(
         for name, make in _with_full(makers).items():
             measure(studied, make(conversation, rules), rules, figures[name], clock)
             step()
+    return figures
+
+
+def report_on(
+    gathered: SessionSet,
+    makers: Mapping[str, Maker],
+    ruling: Ruling,
+    figures: Mapping[str, Figures],
+) -> Report:
+    """The rows of a set, from the figures of its policies."""
     return Report(
         set=gathered.set,
         sessions=len({number for number, _ in gathered.counted}),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hotset.learn.gate import SessionPair
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.memory import Layer, MemoryId, MemoryKind, Used
-from hotset.replay.teaching import FEWEST, Gain, Proposal, TeachingMaterial
+from hotset.replay.teaching import FEWEST, Gain, Proposal, Quality, TeachingMaterial
 from hotset.sources.memory.economics import LOADED
 from hotset.sources.memory.memory_writer import known_memory
 from hotset.sources.memory.recall_signals import (
@@ -29,6 +29,12 @@ _UNUSED, _MISLED, _LOST = 1.0, 3.0, 4.0
 """What a telling loses that was not used, that misled, and one that would have helped and was not
 made: most that help leave no trace, so those that do count for others."""
 _SESSION = 1.0  # what every session loses, so that ratios are of something
+TOLD = Quality(
+    f"points lost by tellings a session ({_UNUSED:g} unused, {_MISLED:g} misled, {_LOST:g} missed)",
+    lambda loss: loss - _SESSION,
+)
+_FARTHEST = 2.0  # a recall's loss is this less its NDCG@10
+_RANKED = Quality("NDCG@10 of recalls", lambda loss: _FARTHEST - loss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +134,7 @@ class TellingTeacher:
             f"{len(own)} told {helped} helped and {misled} misled",
             {"told": len(own), "helped": helped, "misled": misled},
             scale=gain.scale,
+            quality=TOLD,
         )
 
     def compare(
@@ -135,6 +142,11 @@ class TellingTeacher:
     ) -> Sequence[SessionPair]:
         del proposal
         return _pairs(material.later(_told(material)), before, after)
+
+
+def told_pairs(material: TeachingMaterial, before: Knobs, after: Knobs) -> list[SessionPair]:
+    """Every session in which memories were told unasked, with both knobs."""
+    return _pairs(_told(material), before, after)
 
 
 def _told(material: TeachingMaterial) -> Sequence[ToldSession]:
@@ -174,6 +186,7 @@ class RecallTeacher:
             f"{told} in a recall: {learned.gain:+.3f} NDCG@10 on {learned.used} earlier recalls",
             {"recalls": learned.used, "ndcg": round(learned.gain, 4)},
             scale=gain.scale,
+            quality=_RANKED,
         )
 
     def compare(
@@ -207,5 +220,5 @@ def _ranked(log: Sequence[RecallLog], before: Knobs, after: Knobs) -> list[Sessi
 
 
 def _far(session: str, found: Sequence[tuple[float, float, float]]) -> SessionPair:
-    old, new = (math.fsum(2.0 - each[at] for each in found) / len(found) for at in (1, 2))
+    old, new = (math.fsum(_FARTHEST - each[at] for each in found) / len(found) for at in (1, 2))
     return SessionPair(session, min(each[0] for each in found), old, new)

@@ -3,7 +3,7 @@ stays of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,7 +26,8 @@ from hotset.window.preview.line_scores import SIGNS, WEIGHTS
 
 _BESIDE = 2.0
 """What a fault costs beside its tokens, as a multiple of these, where a change only shows more: a
-call that the user waits for, and that the model may not think of."""
+call that the user waits for, and that the model may not think of. It decides; what is told to
+people has the tokens once."""
 _MOST_DEARER = 0.005  # in tokens alone, for fewer faults
 
 
@@ -58,7 +59,8 @@ class LimitsTeacher(ByReplay):
         if len(older) < FEWEST:
             return
         forms = material.trials.forms(older, knobs)
-        live = asked_back_live(material.store) if material.store is not None else {}
+        ids = {session.id for session in older}
+        live = asked_back_live(material.store, ids) if material.store is not None else {}
         keys = [
             key
             for key, counts in sorted(forms.items(), key=lambda one: (-one[1].short, one[0]))
@@ -142,13 +144,13 @@ def _earlier(best: ChosenMoves) -> dict[str, float]:
     return {"earlier_sessions": best.sessions, "earlier_gain": round(best.gain.mean, 5)}
 
 
-def asked_back_live(store: Store) -> dict[str, int]:
-    """How often results were asked back in sessions that went through hotset, by the knob of their
-    limit."""
+def asked_back_live(store: Store, sessions: Container[str]) -> dict[str, int]:
+    """How often results were asked back in these sessions when they went through hotset, by the
+    knob of their limit."""
     ids = [
         id
         for event in store.events(name="Retrieved")
-        if event.detail.get("refault")
+        if event.detail.get("refault") and event.session in sessions
         for id in str(event.detail.get("ids", "")).split()
     ]
     found: dict[str, int] = {}

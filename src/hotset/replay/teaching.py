@@ -7,7 +7,7 @@ nothing is to be gained, and nothing is chosen.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -37,6 +37,15 @@ _SPREADS = 0.75  # root mean squares of earlier log ratios, that a later one cou
 
 
 @dataclass(frozen=True, slots=True)
+class Quality:
+    """A figure beside the cost, for people."""
+
+    name: str
+    read: Callable[[float], float]
+    """The figure from a session's loss."""
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """A change that a teacher proposes."""
 
@@ -47,6 +56,8 @@ class Proposal:
     is_safe: bool = False
     scale: float = 0.25
     """The most that a session's log ratio counts in the gate."""
+    quality: Quality | None = None
+    """What it makes better, where that is not the cost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,9 @@ class Trials:
             new.cost + beside * new.fault_cost,
             old.faults,
             new.faults,
+            old.cost,
+            new.cost,
+            session.calls,
         )
 
     def _replay(self, session: TeachingSession, knobs: Knobs) -> SessionTrial:

@@ -19,9 +19,8 @@ from hotset.learn.events import LEARN_EVENTS
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import END, Place, Range, Retrieval, Retrieve, Retrieved, Search
 from hotset.nouns.search import SearchHit
-from hotset.nouns.turn import Event
+from hotset.nouns.turn import CLEARED, COMPACTED, Event
 from hotset.sealing import seal
-from hotset.sources.history.successor import CLEARED, COMPACTED
 from hotset.store.port import Store
 from hotset.typed import decode
 
@@ -223,6 +222,13 @@ def _linked(detail: Detail) -> str:
 
 
 def _handed_on(detail: Detail) -> str:
+    """A window that began with a state, or work that a memory hands on."""
+    if "index" in detail:
+        who = f" of {detail['agent']}" if detail.get("agent") else ""
+        return (
+            f"handoff {detail['index']}{who} ({detail['reason']}): turns {detail['turns']} left, "
+            f"{int(detail['tokens']):,} tokens; the successor began with {int(detail['prompt']):,}"
+        )
     to = f" to {detail['to']}" if detail.get("to") else ""
     return f"handed on{to}: hotset memory show {detail['memory']}"
 
@@ -278,7 +284,7 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     ),
     "Pressure": lambda detail: (
         f"memory pressure {detail['from']} -> {detail['to']}: {int(detail['used']) >> 20:,} MB used"
-        + (f" of {int(detail['limit']) >> 20:,}" if detail["limit"] else "")
+        + (f" of {int(detail['limit']) >> 20:,} MB" if detail["limit"] else "")
     ),
     "Checkpoint": lambda detail: (
         f"{detail['mark']} % of the window: {int(detail['tokens']):,} of "
@@ -286,6 +292,10 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     ),
     "Handoff": _handed_on,
     "Ordered": _ordered,
+    "HandoffDue": lambda detail: (
+        f"a handoff is due, none was made yet: {int(detail['tokens']):,} of "
+        f"{int(detail['window']):,} tokens"
+    ),
     "SessionLinked": _linked,
     "ChangeProposed": partial(_learned, "proposed"),
     "ChangeGated": partial(_learned, "was judged by later sessions"),

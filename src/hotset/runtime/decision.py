@@ -27,7 +27,7 @@ from hotset.runtime.offer_round import AskedSource
 from hotset.runtime.session_arm import SessionArm, arm_of_session, keys_of_turn
 from hotset.runtime.session_notes import found_by, has_brought, ratio_at
 from hotset.sources.tools import USED, beginning, kept_offer
-from hotset.store.port import Store, Where
+from hotset.store.port import OutlinedMessage, Store, Where
 from hotset.typed import decode
 from hotset.window.ghosts import not_in_client
 from hotset.window.handoff import HANDOFF_NOTE
@@ -108,13 +108,13 @@ def difference(store: Store, turn: Turn, dialects: Dialects, *, inject: bool) ->
             _scale_event(event, ratio) for event in _turn_events(store, turn, RETRIEVED)
         ),
         uses=tuple(_turn_events(store, turn, USED)),
-        bill=next((bill for bill in store.bills(turn.session) if bill.turn == turn.number), None),
+        bill=next(store.bills(turn.session, within=(turn.number, turn.number)), None),
     )
 
 
-def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
+def lineage(nodes: Iterable[Node | OutlinedMessage], turn: Turn) -> list[Chain]:
     """The messages of a turn's request in order, each aside after the message it follows."""
-    known: dict[Chain, Node] = {}
+    known: dict[Chain, Node | OutlinedMessage] = {}
     asides: dict[Chain, list[Chain]] = {}
     for node in nodes:
         known[node.chain] = node
@@ -135,7 +135,7 @@ def lineage(nodes: Iterable[Node], turn: Turn) -> list[Chain]:
 
 def _changes(store: Store, turn: Turn, line: list[Chain], table: PageTable) -> Iterator[PageChange]:
     pages: dict[Chain, list[Page]] = {}
-    for page in store.pages(Where(session=turn.session)):
+    for page in store.pages(Where(session=turn.session)) if table.shown else ():
         pages.setdefault(page.chain, []).append(page)
     run: list[Shown] = []
     for chain in line:
@@ -211,11 +211,7 @@ def _find_spliced(
 
 
 def _turn_events(store: Store, turn: Turn, name: str) -> Iterator[Event]:
-    return (
-        event
-        for event in store.events(turn.session)
-        if event.name == name and event.turn == turn.number
-    )
+    return store.events(turn.session, name, (turn.number, turn.number))
 
 
 def _our_tools(store: Store, turn: Turn, line: Sequence[Node], asked: Request) -> Iterator[str]:

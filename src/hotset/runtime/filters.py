@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from hotset.errors import BadInput, Malformed
@@ -14,6 +13,7 @@ from hotset.nouns.page import Kind, including
 from hotset.nouns.retrieval import Retrieval, Search
 from hotset.nouns.search import Filter, Sort
 from hotset.text.languages import LANGUAGES
+from hotset.text.moments import parse_moment
 from hotset.window.retrieval_tools import SEARCH, decode_arguments, parse_call, parse_session
 
 RECORDS = ("reference", "checkpoint", "handoff")
@@ -37,8 +37,6 @@ _OTHER_NAMES = {
 
 _SPAN = re.compile(r"\s*(\d{1,9})?\s*(-)?\s*(\d{1,9})?\s*")
 _FAR = 1 << 31
-_AGO = re.compile(r"(\d{1,6})([smhdw])")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def parse_kinds(names: Iterable[str]) -> tuple[frozenset[str], frozenset[Sort]]:
@@ -76,18 +74,6 @@ def parse_turns(typed: str) -> tuple[int, int]:
     if last < first:
         raise BadInput(f"{typed[:40]}: the first comes after the last")
     return first, last
-
-
-def parse_moment(typed: str, now: float) -> float:
-    """A time: `2d` is two days before now; a date is its first moment in local time. Raises
-    `BadInput`."""
-    if ago := _AGO.fullmatch(typed):
-        return now - int(ago[1]) * _UNITS[ago[2]]
-    try:
-        return datetime.fromisoformat(typed).astimezone().timestamp()
-    except (ValueError, OverflowError, OSError):
-        today = datetime.fromtimestamp(now).astimezone().date().isoformat()
-        raise BadInput(f"{typed[:40]}: use 30m, 12h, 2d, 1w or a date like {today}") from None
 
 
 _NAMES = {

@@ -4,37 +4,42 @@ how they are listed."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
 
-from hotset.config import Config
 from hotset.dialects.port import Dialect
 from hotset.errors import HotsetError, Malformed
-from hotset.nouns.bill import Bill
-from hotset.nouns.deposit import Deposit, NoteWritten
+from hotset.nouns.deposit import Deposit, NoteWritten, PageAdded
 from hotset.nouns.handoff import (
     HANDOFF,
     HANDOFF_DUE,
     HANDOFFS,
+    PROGRAM_NOTES,
     AgentNote,
     AgentSnapshot,
     AnyState,
     HandoffBrief,
     HandoffState,
+    StateItem,
+    StateSource,
 )
 from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.memory import MemoryKind, Standing
-from hotset.nouns.message import Usage
+from hotset.nouns.note import Note
 from hotset.nouns.page import Chain, Kind, SessionId
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Hidden, Plan
 from hotset.sealing import seal
 from hotset.sources.port import Scene
 from hotset.store.port import Store
+from hotset.typed import decode
 from hotset.window.handoff import HANDOFF_NOTE, decode_state, latest_index, parse_note
-from hotset.window.price import dollars, price_of
+
+_KEEP_SECONDS = 5.0
+"""How long a handoff waits until its note is on disk."""
 
 _MOST_OTHERS = 12
 _OTHERS_SECONDS = 86_400.0
@@ -55,12 +60,14 @@ def read_brief(
     kind, store = scene.knobs.handoff.state, scene.store
     given = scene.received.metadata if scene.received is not None else {}
     session = store.origin(scene.received).session if scene.received is not None else None
-    notes = (
+    notes = [
         note
         for each in scene.links
         if each.chain in hidden
         for note in _notes_in(hidden[each.chain], dialect, kind, turn_of)
-    )
+    ]
+    notes += _program_notes(store, [each.chain for each in scene.links])
+    notes.sort(key=lambda note: note.turn)
     return HandoffBrief(
         agent=scene.agent,
         session=session or "",
@@ -90,6 +97,39 @@ def _notes_in(
                     yield parse_note(part.content, kind, turn_of(hidden.chain))
                 except Malformed:  # the model was told
                     continue
+
+
+def _program_notes(store: Store, chains: Sequence[Chain]) -> Iterator[AgentNote]:
+    """What programs said when they handed this conversation over, the oldest first."""
+    kept = store.notes(PROGRAM_NOTES, chains)
+    for chain in chains:
+        for item in _items(kept.get(chain)):
+            yield AgentNote(item.turn, {"context_notes": (item.text,)}, StateSource.PROGRAM)
+
+
+def keep_program_note(item: StateItem, chain: Chain, scene: Scene) -> None:
+    """Keep what a program says with a handoff: for the states that follow on this conversation, and
+    as a page that searches find. A store that cannot take it costs later states the note, not the
+    next one."""
+    store, asked = scene.store, scene.received
+    with suppress(HotsetError, TimeoutError):
+        earlier = _items(store.notes(PROGRAM_NOTES, [chain]).get(chain))
+        value = msgspec.json.encode([*earlier, item])
+        deposits: list[Deposit] = [NoteWritten(PROGRAM_NOTES, chain, value, scene.now)]
+        session = store.origin(asked).session if asked is not None else None
+        if session is not None:
+            text = f"context_notes: {item.text}".encode("utf-8", "replace")
+            deposits.append(
+                PageAdded(session, scene.agent, Kind.FINDING, text, scene.now, tool=HANDOFF_NOTE)
+            )
+        store.keep(*deposits).result(_KEEP_SECONDS)
+
+
+def _items(note: Note | None) -> list[StateItem]:
+    try:
+        return decode(note.value or b"[]", list[StateItem]) if note is not None else []
+    except msgspec.MsgspecError:
+        return []
 
 
 def _remembered(store: Store, session: SessionId) -> Iterator[str]:
@@ -199,9 +239,7 @@ class SessionHandoff:
 
 def handoffs_in(store: Store, session: SessionId | None = None) -> Iterator[SessionHandoff]:
     """The handoffs of a session, or of all, in the order in which they came."""
-    found = [
-        each for each in store.events(session) if each.name == HANDOFF and each.session is not None
-    ]
+    found = [each for each in store.events(session, HANDOFF) if each.session is not None]
     keys = {each.session: _turn_ids(store, each.session) for each in found if each.session}
     for event in found:
         assert event.session is not None
@@ -244,37 +282,3 @@ def _state(store: Store, key: str) -> AnyState | None:
         return decode_state(note.value or b"") if note is not None else None
     except (HotsetError, msgspec.MsgspecError):
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class HandoffCost:
-    """What handoffs cost; it is part of what was measured."""
-
-    handoffs: int = 0
-    rewritten: int = 0
-    """Tokens that were sent anew instead of being read from the provider's cache."""
-    state_tokens: int = 0
-    """Of these, for the states."""
-    dollars: float = 0.0
-    """What rewriting cost more than reading on, at list prices."""
-
-
-def handoff_cost(
-    store: Store, config: Config, bills: Sequence[Bill], session: SessionId | None = None
-) -> HandoffCost:
-    """The cost of the handoffs whose turns have a bill among these."""
-    billed = {(bill.session, bill.turn): bill for bill in bills}
-    many = rewritten = states = 0
-    cost = 0.0
-    for event in store.events(session):
-        bill = billed.get((event.session, event.turn)) if event.name == HANDOFF else None
-        if bill is None:
-            continue
-        price = price_of(bill.model, config.prices, bill.upstream)
-        tokens = int(event.detail.get("rewritten", 0))
-        many += 1
-        rewritten += tokens
-        states += int(event.detail.get("state_tokens", 0))
-        written = Usage(input=tokens) if price.write == 1 else Usage(cache_write=tokens)
-        cost += dollars(price, written) - dollars(price, Usage(cache_read=tokens))
-    return HandoffCost(many, rewritten, states, cost)

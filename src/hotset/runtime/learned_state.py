@@ -18,10 +18,11 @@ from hotset.store.port import Damage, Store
 _SNAPSHOT = Space("learned", keeps=2)
 """The state as of an event, under one key. Its number is that of the rules by which events are
 folded: with other rules every event is folded again."""
-_KEY = "state-1"
+_KEY = "state-2"
 _WHAT = "learned state"
 _TAUGHT = Space("taught", Scope.MACHINE, keeps=1)
 """How many sessions had been observed when teachers last looked at them."""
+_TAUGHT_KEY = "sessions"
 _FEWEST = 12  # sessions from which something can be learned
 _MORE = 5  # sessions since the last look
 _IDLE_SECONDS = 120.0  # without a call
@@ -67,6 +68,15 @@ def _fold_events(store: Store, state: LearnState, last: int | None = None) -> Le
     return state
 
 
+def states_over_time(store: Store) -> Iterator[tuple[float, LearnState]]:
+    """The state after each event of learning, with the time of the event, from the first on."""
+    state = EMPTY
+    while some := store.events_after(state.number, _AT_ONCE, LEARN_EVENTS):
+        for number, event in some:
+            state = fold(state, number, event.name, str(event.detail.get("data", "")), event.time)
+            yield event.time, state
+
+
 def _snapshot_bytes(store: Store) -> bytes | None:
     note = store.notes(_SNAPSHOT, [_KEY]).get(_KEY)
     return note.value if note is not None else None
@@ -93,16 +103,11 @@ def take_decisions(store: Store, now: float) -> tuple[Event, ...]:
     return events
 
 
-def observed_sessions(state: LearnState) -> int:
-    """How many sessions were observed."""
-    return state.default.sessions + sum(arm.tally.sessions for arm in state.arms.values())
-
-
 def is_teaching_due(store: Store, now: float) -> bool:
     """True if enough sessions were observed since teachers last looked at them, and nobody works
     now."""
     state = read_state(store)
-    seen, note = observed_sessions(state), store.notes(_TAUGHT, [_KEY]).get(_KEY)
+    seen, note = state.observed, store.notes(_TAUGHT, [_TAUGHT_KEY]).get(_TAUGHT_KEY)
     before = int(note.value or b"0") if note is not None else 0
     if not state.is_on or seen < _FEWEST or seen - before < _MORE:
         return False
@@ -113,5 +118,5 @@ def is_teaching_due(store: Store, now: float) -> bool:
 
 def note_teaching(store: Store, now: float) -> None:
     """Note that teachers looked at every session that was observed so far."""
-    seen = str(observed_sessions(read_state(store))).encode()
-    store.keep(NoteWritten(_TAUGHT, _KEY, seen, now)).result()
+    seen = str(read_state(store).observed).encode()
+    store.keep(NoteWritten(_TAUGHT, _TAUGHT_KEY, seen, now)).result()

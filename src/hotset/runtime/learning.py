@@ -16,7 +16,14 @@ from hotset.errors import BadConfig
 from hotset.files.lru import Lru
 from hotset.learn.contexts import prompt_vector
 from hotset.learn.events import OFF_ARM
-from hotset.learn.state import EMPTY, LearnState, assign, changes_in_force, context_of
+from hotset.learn.state import (
+    EMPTY,
+    LearnState,
+    assign,
+    changes_in_force,
+    context_of,
+    own_and_groups,
+)
 from hotset.nouns.call import Headers, header
 from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
 from hotset.runtime.learned_state import read_state
@@ -124,11 +131,9 @@ class Learning:
         return (key,)
 
     def with_orders(self, arm: SessionArm) -> SessionArm:
-        """The arm with what a person froze at a value: that holds at once, in every session."""
+        """The arm with the values that a person gave: they hold at once, in every session."""
         ordered = {
-            name: value
-            for name, value in self.state.frozen.items()
-            if value is not None and not self._is_pinned(name)
+            name: value for name, value in self.state.orders.items() if not self._is_pinned(name)
         }
         if arm.is_off or not arm.is_random or not ordered or not self._is_on:
             return arm
@@ -179,7 +184,7 @@ class Learning:
         return SessionArm(name or DEFAULT_PROFILE, (), arm_changes(values), is_random=False)
 
     def _is_pinned(self, name: str) -> bool:
-        return name in self._pinned or name.partition(".")[0] in self._pinned
+        return any(each in self._pinned for each in own_and_groups(name))
 
     def _valid(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values, or none of them if one is out of its range."""

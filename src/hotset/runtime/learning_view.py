@@ -1,5 +1,5 @@
-"""What was learned, for people: the state in numbers and sentences, who decides about a knob, and
-what an order costs. Surfaces read it from here."""
+"""What was learned, for people: the state in numbers and sentences, who decides about a knob, what
+an order costs, and how it came about over time. Surfaces read it from here."""
 
 from __future__ import annotations
 
@@ -12,20 +12,33 @@ from typing import Any
 from hotset.config import Config
 from hotset.errors import NotFound
 from hotset.learn.beliefs import beta_of
-from hotset.learn.confidence import bounds
 from hotset.learn.events import DEFAULT_ARM, OFF_ARM
 from hotset.learn.ranges import knob_ranges
-from hotset.learn.state import ChangeRow, LearnState, arms, changes_in_force, rows, rows_of
-from hotset.learn.trials import Arm, Tally, unscale
-from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
-from hotset.runtime.learned_state import observed_sessions
-from hotset.runtime.learning import DAY, pinned_knobs, profile_changes
+from hotset.learn.state import (
+    ChangeRow,
+    LearnState,
+    arms,
+    changes_in_force,
+    freeze_of,
+    own_and_groups,
+    rows,
+    rows_of,
+)
+from hotset.learn.trials import Tally, compare_figures, unscale
+from hotset.nouns.knobs import DEFAULT_PROFILE, LEAN_PROFILE, PROFILES, Knobs
+from hotset.runtime.knob_texts import knob_text
+from hotset.runtime.learned_state import states_over_time
+from hotset.runtime.learning import DAY, learned_knobs, pinned_knobs, profile_changes
 from hotset.runtime.reader import did_you_mean
 from hotset.store.port import Store
 from hotset.window.price import price_of
 
 _OPEN_SECONDS = 3600.0  # since its last call; then a session counts as open
 _MOST_OPEN = 50
+_DIGITS = 4  # of what is told
+_NINETY = 1.645  # standard deviations on each side
+EXPLORE_ARM = "explore"
+"""The sessions of the default arm that explore, by this name."""
 _FIGURES = ("success", "cost", "turns", "corrections", "rereads")
 
 
@@ -63,12 +76,16 @@ class ArmView:
     success: float | None
     cost: float | None
     """As a share of what full history would have cost."""
+    dollars: float | None
+    """For a session; None: no price is known."""
     turns: float
     faults: float
     corrections: float
     rereads: float
     latency_ms: float
     differences: tuple[ArmDifference, ...] = ()
+    until: float = 0.0
+    """When its trial ended; 0: it has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +118,9 @@ class LearningStatus:
     observed: int
     """Sessions."""
     arms: tuple[ArmView, ...]
+    """Of new sessions, the default first."""
+    ended: tuple[ArmView, ...]
+    """Trials that are over, the latest first."""
     changes: tuple[ChangeRow, ...]
     """The latest first."""
     frozen: Mapping[str, Any]
@@ -108,7 +128,9 @@ class LearningStatus:
     skipped: int
     """Events that could not be read."""
     explores: float
-    """The share of sessions that try other values of a few knobs."""
+    """The share of the default arm's sessions that try other values of a few knobs."""
+    explorable: tuple[str, ...]
+    """These knobs."""
     beliefs: tuple[KnobBelief, ...]
     contexts: int
     """Kinds of prompts that are told apart."""
@@ -120,6 +142,8 @@ class KnobReason:
     """Why a knob has its value."""
 
     name: str
+    what: str
+    """What it is, in half a sentence."""
     value: Any
     default: Any
     source: KnobSource
@@ -129,24 +153,42 @@ class KnobReason:
     undo: str
 
 
+def why_off(state: LearnState, config: Config) -> str:
+    """What switched learning off; empty if it is on."""
+    if not config.learns:
+        return config.origins.get("learn", "a program")
+    return "" if state.is_on else "hotset learn off"
+
+
 def learning_status(state: LearnState, config: Config, now: float) -> LearningStatus:
-    off = "" if config.learns else f"learn ({config.origins.get('learn', 'default')})"
-    if not state.is_on:
-        off = "`hotset learn off`"
+    off = why_off(state, config)
     return LearningStatus(
         is_on=not off,
         why_off=off,
-        observed=observed_sessions(state),
-        arms=arm_views(state, now),
+        observed=state.observed,
+        arms=arm_views(state, config, now),
+        ended=ended_views(state),
         changes=tuple(rows(state)),
-        frozen=dict(state.frozen),
+        frozen=frozen_values(state),
         all_frozen=state.all_frozen,
         skipped=state.skipped_count,
         explores=state.beliefs.share,
+        explorable=state.beliefs.explorable,
         beliefs=tuple(knob_beliefs(state)),
         contexts=len(state.clusters),
-        habits=UserHabits(state.profile.is_thorough, state.profile.tolerates_searches),
+        habits=UserHabits(
+            round(state.profile.is_thorough, _DIGITS),
+            round(state.profile.tolerates_searches, _DIGITS),
+        ),
     )
+
+
+def frozen_values(state: LearnState) -> dict[str, Any]:
+    """What is frozen, with the values that hold; None: as it is without learning."""
+    found: dict[str, Any] = {}
+    for name, freeze in sorted(state.frozen.items()):
+        found |= {name: None} | freeze.held
+    return found
 
 
 def knob_beliefs(state: LearnState) -> Iterator[KnobBelief]:
@@ -157,51 +199,77 @@ def knob_beliefs(state: LearnState) -> Iterator[KnobBelief]:
             for context in (None, *map(int, sorted(block.contexts))):
                 beta, knob = beta_of(state.beliefs, name, context), ranges[name]
                 value, default = knob.value(beta.mean), knob.value(knob.prior)
-                yield KnobBelief(name, context, beta.alpha, beta.beta, value, default, block.seen)
+                alpha, other = round(beta.alpha, _DIGITS), round(beta.beta, _DIGITS)
+                yield KnobBelief(name, context, alpha, other, value, default, block.seen)
 
 
-def arm_views(state: LearnState, now: float) -> tuple[ArmView, ...]:
-    """The arms of new sessions, the default first."""
-    shares = arms(state, int(now // DAY))
-    default = _arm_view(DEFAULT_ARM, shares[DEFAULT_ARM], 0.0, state.default)
-    return (
-        default,
-        *(
-            _arm_view(name, shares.get(name, 0.0), arm.since, arm.tally, arm)
-            for name, arm in sorted(state.arms.items())
-        ),
+def arm_views(state: LearnState, config: Config, now: float) -> tuple[ArmView, ...]:
+    """The arms of new sessions, the default first; sessions that explore are their own."""
+    shares = arms(state, int(now // DAY)) if config.learns else {DEFAULT_ARM: 1.0}
+    explores = state.beliefs.share * shares[DEFAULT_ARM] if not why_off(state, config) else 0.0
+    found = [_arm_view(DEFAULT_ARM, shares[DEFAULT_ARM] - explores, 0.0, state.default)]
+    if explores or state.exploring.sessions:
+        found.append(_arm_view(EXPLORE_ARM, explores, 0.0, state.exploring))
+    for name, arm in sorted(state.arms.items()):
+        differences = compare_figures(arm)
+        found.append(
+            _arm_view(name, shares.get(name, 0.0), arm.since, arm.tally, differences=differences)
+        )
+    return tuple(found)
+
+
+def ended_views(state: LearnState) -> tuple[ArmView, ...]:
+    """Trials that are over and had sessions, the latest first."""
+    return tuple(
+        _arm_view(arm.name, 0.0, arm.since, arm.tally, differences=arm.differences, until=arm.until)
+        for arm in reversed(state.ended)
+        if arm.tally.sessions
     )
 
 
 def _arm_view(
-    name: str, share: float, since: float, tally: Tally, arm: Arm | None = None
+    name: str,
+    share: float,
+    since: float,
+    tally: Tally,
+    *,
+    differences: Mapping[str, tuple[float, float, float, int]] | None = None,
+    until: float = 0.0,
 ) -> ArmView:
-    sessions = max(1, tally.sessions)
+    def mean(total: float) -> float:
+        return round(total / max(1, tally.sessions), _DIGITS)
+
+    cost = tally.cost_share
     return ArmView(
         name=name,
-        share=share,
+        share=round(share, _DIGITS),
         since=since,
         sessions=tally.sessions,
-        success=tally.success_rate if tally.outcomes else None,
-        cost=tally.cost / tally.whole if tally.whole else None,
-        turns=tally.turns / sessions,
-        faults=tally.faults / sessions,
-        corrections=tally.corrections / sessions,
-        rereads=tally.rereads / sessions,
-        latency_ms=tally.latency_ms / sessions,
-        differences=_differences(arm) if arm is not None else (),
+        success=round(tally.success_rate, _DIGITS) if tally.outcomes else None,
+        cost=round(cost, _DIGITS) if cost is not None else None,
+        dollars=round(tally.dollars / tally.priced, _DIGITS + 2) if tally.priced else None,
+        turns=mean(tally.turns),
+        faults=mean(tally.faults),
+        corrections=mean(tally.corrections),
+        rereads=mean(tally.rereads),
+        latency_ms=mean(tally.latency_ms),
+        differences=_differences(differences or {}),
+        until=until,
     )
 
 
-def _differences(arm: Arm) -> tuple[ArmDifference, ...]:
-    found: list[ArmDifference] = []
+def _differences(
+    found: Mapping[str, tuple[float, float, float, int]],
+) -> tuple[ArmDifference, ...]:
+    told: list[ArmDifference] = []
     for name in _FIGURES:
-        wager = arm.wager(name)
-        if wager.count:
-            values = (unscale(name, each) for each in (wager.mean, *bounds(wager)))
-            mean, low, high = values if name == "success" else map(math.expm1, values)
-            found.append(ArmDifference(name, mean, low, high, wager.count))
-    return tuple(found)
+        if name in found:
+            *values, pairs = found[name]
+            plain = [unscale(name, each) for each in values]
+            shown = plain if name == "success" else [math.expm1(each) for each in plain]
+            mean, low, high = (round(each, _DIGITS) for each in shown)
+            told.append(ArmDifference(name, mean, low, high, pairs))
+    return tuple(told)
 
 
 def knob_names(config: Config, state: LearnState) -> list[str]:
@@ -215,36 +283,104 @@ def resolve_knob(typed: str, config: Config, state: LearnState) -> str:
     names = knob_names(config, state)
     mappings = {name for name, value in Knobs().by_name().items() if isinstance(value, Mapping)}
     groups = {name.rpartition(".")[0] for name in names} - {""}
-    inside = typed.partition(".")[0] in mappings and typed.partition(".")[2]
-    if typed in names or typed in groups or inside:
+    inside = any(name in mappings for name in own_and_groups(typed)[:-1])
+    if typed in names or typed in groups or (inside and not typed.endswith(".")):
         return typed
     raise NotFound(f"no knob {typed!r}; {did_you_mean(typed, names)}see: docs/knobs.md")
 
 
 def knob_reason(knob: str, config: Config, state: LearnState) -> KnobReason:
-    """Why a knob has the value that a new session gets."""
-    pinned = pinned_knobs(config)
-    learned = changes_in_force(state, pinned=pinned)
-    base = config.knobs_for("")
-    default = _value_of(Knobs(), knob)
-    changes = tuple(rows_of(state, knob))
-    if any(part in pinned for part in (knob, knob.partition(".")[0])):
-        value = _value_of(base, knob)
-        why = "it is set by a person: in the user's file, or by the chosen profile"
-        return KnobReason(knob, value, default, KnobSource.FILE, why, changes, "remove it there")
-    if knob in state.frozen or state.all_frozen:
-        value = learned.get(knob, _value_of(base, knob))
-        why = "a person froze it: nothing learned changes it"
-        undo = f"hotset learn unfreeze {knob if knob in state.frozen else ''}".strip()
-        return KnobReason(knob, value, default, KnobSource.FROZEN, why, changes, undo)
-    if knob in learned:
-        row = next(each for each in changes if each.stage == "adopted" and knob in each.knobs)
-        return KnobReason(
-            knob, learned[knob], default, KnobSource.LEARNED, row.why, changes, row.undo
+    """Why a knob, or a group, has the value that a new session gets."""
+    learned = changes_in_force(state, pinned=pinned_knobs(config)) if config.learns else {}
+    owner = _owner(knob, config, state, learned)
+    named = {*learned, *state.frozen, *pinned_knobs(config)}
+    inside = sorted(name for name in named if name.startswith(f"{knob}."))
+    owners = {name: _owner(name, config, state, learned) for name in inside}
+    owned = {name: each for name, each in owners.items() if each.source is not KnobSource.DEFAULT}
+    if owned and owner.source is KnobSource.DEFAULT:
+        first = min(owned.values(), key=lambda each: _STRENGTHS.index(each.source))
+        undos = {each.undo for each in owned.values()}
+        owner = _Owner(
+            first.source,
+            "; ".join(f"{name} ({each.source}): {each.why}" for name, each in owned.items()),
+            undos.pop() if len(undos) == 1 else "",
         )
-    tried = next((each for each in changes if each.stage == "trial"), None)
-    why = "nothing learned changes it" if tried is None else f"{tried.id} is on trial: {tried.why}"
-    return KnobReason(knob, _value_of(base, knob), default, KnobSource.DEFAULT, why, changes, "")
+    return KnobReason(
+        knob,
+        knob_text(knob),
+        _value_of(learned_knobs(config, state), knob),
+        _value_of(Knobs(), knob),
+        owner.source,
+        owner.why,
+        tuple(rows_of(state, knob)),
+        owner.undo,
+    )
+
+
+_STRENGTHS = tuple(KnobSource)
+
+
+@dataclass(frozen=True, slots=True)
+class _Owner:
+    """Who decides about a knob."""
+
+    source: KnobSource
+    why: str
+    undo: str = ""
+
+
+def _owner(knob: str, config: Config, state: LearnState, learned: Mapping[str, Any]) -> _Owner:
+    return _person_owner(knob, config, state) or _learned_owner(knob, state, learned)
+
+
+def _person_owner(knob: str, config: Config, state: LearnState) -> _Owner | None:
+    """A person, where one decided about it."""
+    pinned, frozen = pinned_knobs(config), freeze_of(state, knob)
+    if any(name in pinned for name in own_and_groups(knob)):
+        why = "it is set by a person: in the user's file, or by the chosen profile"
+        return _Owner(KnobSource.FILE, why, "remove it there")
+    if not config.learns:
+        held = "what was frozen or learned does not hold" if _is_known(knob, state) else ""
+        why = f"learning is off ({why_off(state, config)})"
+        return _Owner(KnobSource.DEFAULT, "; ".join(filter(None, (why, held))))
+    if frozen is not None and state.frozen[frozen].is_order:
+        why = "a person set it: it holds in every session, also in open ones"
+        return _Owner(KnobSource.FROZEN, why, f"hotset learn unfreeze {frozen}")
+    if frozen is not None or state.all_frozen:
+        what = "every knob" if frozen is None else "it" if frozen == knob else f"all of {frozen}"
+        why = f"a person froze {what}: nothing learned changes it"
+        return _Owner(KnobSource.FROZEN, why, f"hotset learn unfreeze {frozen or ''}".strip())
+    return None
+
+
+def _learned_owner(knob: str, state: LearnState, learned: Mapping[str, Any]) -> _Owner:
+    own = [row for row in rows_of(state, knob) if knob in row.knobs]
+    if knob in learned:
+        row = next(each for each in own if each.stage == "adopted")
+        return _Owner(KnobSource.LEARNED, row.why, row.undo)
+    adopted = next((each for each in own if each.stage == "adopted"), None)
+    if adopted is not None and not state.is_on:
+        why = f"learning is off (hotset learn off), so {adopted.id} does not hold"
+        return _Owner(KnobSource.DEFAULT, why, "hotset learn on")
+    tried = next((each for each in own if each.stage == "trial"), None)
+    if tried is not None:
+        share = state.arms[tried.id].share if tried.id in state.arms else 0.0
+        why = f"{share:.0%} of new sessions try another value ({tried.id}): {tried.why}"
+        return _Owner(KnobSource.DEFAULT, why, tried.undo)
+    if knob in state.beliefs.explorable and state.beliefs.share:
+        seen = sum(block.seen for block in state.beliefs.blocks if knob in block.knobs)
+        why = (
+            f"{state.beliefs.share:.0%} of new sessions explore other values, {seen} did so far;"
+            " nothing learned changes it yet"
+        )
+        return _Owner(KnobSource.DEFAULT, why, "hotset learn trial explore=0%")
+    return _Owner(KnobSource.DEFAULT, "nothing learned changes it")
+
+
+def _is_known(knob: str, state: LearnState) -> bool:
+    """True if it would be frozen or learned, were learning on."""
+    is_adopted = any(row.stage == "adopted" and knob in row.knobs for row in rows_of(state, knob))
+    return is_adopted or freeze_of(state, knob) is not None or state.all_frozen
 
 
 def _value_of(knobs: Knobs, name: str) -> Any:
@@ -297,19 +433,25 @@ class ProfileView:
     """`hotset` or `file`."""
 
 
-def profile_views(config: Config, state: LearnState, now: float) -> list[ProfileView]:
-    """Every profile, with what it changes and its share of new sessions."""
+def profile_views(
+    config: Config, state: LearnState, now: float, *, everything: bool = True
+) -> list[ProfileView]:
+    """The profiles with what they change and their share of new sessions. Without `everything`, not
+    those of kinds of agents, unless they are on trial."""
     shares = arms(state, int(now // DAY))
+    kinds = PROFILES.keys() - {DEFAULT_PROFILE, LEAN_PROFILE, *config.own_profiles}
     found = [
         ProfileView(
             name,
             profile_changes(config, name),
-            shares.get(name, 0.0),
+            round(shares.get(name, 0.0), _DIGITS),
             "file" if name in config.own_profiles else "hotset",
         )
         for name in config.trial_profiles
+        if everything or name not in kinds or name in shares
     ]
-    return [*found, ProfileView(OFF_ARM, {}, shares.get(OFF_ARM, 0.0), "hotset")]
+    off = ProfileView(OFF_ARM, {}, round(shares.get(OFF_ARM, 0.0), _DIGITS), "hotset")
+    return [*found, off]
 
 
 def known_arms(config: Config, state: LearnState) -> Sequence[str]:
@@ -319,3 +461,96 @@ def known_arms(config: Config, state: LearnState) -> Sequence[str]:
         *(name for name in config.trial_profiles if name != DEFAULT_PROFILE),
         *state.arms,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class KnobStep:
+    """A moment at which new sessions began to have another value of a knob."""
+
+    knob: str
+    time: float
+    value: Any
+    """None: as it is without learning."""
+    change: str
+    """The id of the change that did it; empty for a person's order."""
+    what: str
+    """What became of that change: adopted, rolled back, reset; or `order`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DayShares:
+    """The share of each arm among new sessions at the end of a day."""
+
+    day: float
+    """When it began. A day without events has the shares of the one before."""
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefPoint:
+    """What exploring sessions said of a knob at the end of a day, in its own unit."""
+
+    knob: str
+    day: float
+    mean: float
+    low: float
+    """Of the interval that has its best value with a probability of 90 %."""
+    high: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class LearningHistory:
+    """How what is learned came about, for curves."""
+
+    knobs: tuple[KnobStep, ...]
+    shares: tuple[DayShares, ...]
+    beliefs: tuple[BeliefPoint, ...]
+
+
+def learning_history(store: Store) -> LearningHistory:
+    """From the events of a store, the earliest first. Blocks."""
+    steps: list[KnobStep] = []
+    days: dict[int, LearnState] = {}
+    values: dict[str, Any] = {}
+    latest = 0
+    for time, state in states_over_time(store):
+        latest = max(latest, int(time // DAY))  # a session is observed after it ended
+        days[latest] = state
+        now = changes_in_force(state)
+        changed = sorted(
+            name for name in now.keys() | values.keys() if now.get(name) != values.get(name)
+        )
+        steps += [_step(name, time, now.get(name), state) for name in changed]
+        values = now
+    shares = tuple(
+        DayShares(
+            day * DAY, {name: round(share, _DIGITS) for name, share in arms(state, day).items()}
+        )
+        for day, state in days.items()
+    )
+    return LearningHistory(tuple(steps), shares, tuple(_belief_points(days)))
+
+
+def _step(knob: str, time: float, value: Any, state: LearnState) -> KnobStep:
+    for record in state.changes.values():
+        if record.number == state.number and knob in record.change.knobs:
+            return KnobStep(knob, time, value, record.change.id, str(record.stage))
+    return KnobStep(knob, time, value, "", "order")
+
+
+def _belief_points(days: Mapping[int, LearnState]) -> Iterator[BeliefPoint]:
+    """One for each day and knob on which a session explored it."""
+    ranges, seen = knob_ranges(), dict[tuple[str, ...], int]()
+    for day, state in days.items():
+        for block in state.beliefs.blocks:
+            if seen.get(block.knobs) == block.seen:
+                continue
+            seen[block.knobs] = block.seen
+            for name in block.knobs:
+                beta, knob = beta_of(state.beliefs, name), ranges[name]
+                low, mean, high = (
+                    knob.value(beta.mean + times * beta.deviation)
+                    for times in (-_NINETY, 0, _NINETY)
+                )
+                yield BeliefPoint(name, day * DAY, mean, low, high, block.seen)

@@ -18,13 +18,13 @@ from hotset.config import Config
 from hotset.dialects import DIALECTS
 from hotset.dialects.port import Dialects
 from hotset.errors import HotsetError, StoreFailed
+from hotset.files.lru import CACHES
 from hotset.files.memory_use import release_freed
 from hotset.files.scope import PROCESS, Budget, ResourceScope
 from hotset.index import open_index
 from hotset.nouns.alert import Alert
 from hotset.nouns.bill import Bill
-from hotset.nouns.pressure import PressureLevel
-from hotset.nouns.tool import ClientListing
+from hotset.nouns.tooling import ClientListing
 from hotset.nouns.turn import Event
 from hotset.nouns.window import Cause, Shown
 from hotset.runtime.background import Background, BoundedPool
@@ -36,11 +36,8 @@ from hotset.runtime.metrics import (
     SUMMARY_FAILED,
     Births,
     Metrics,
-    Watch,
     empty_ledger,
-    event_of,
     metrics,
-    raised_lately,
 )
 from hotset.runtime.orders import OrderFollower
 from hotset.runtime.planner import Planner
@@ -48,6 +45,7 @@ from hotset.runtime.pressure import PRESSURE, MemoryReader, PressureChange, Pres
 from hotset.runtime.spending import Spending
 from hotset.runtime.summaries import Summariser, ask_about, ask_to
 from hotset.runtime.waits import Waits
+from hotset.runtime.watch import Watch, event_of, raised_lately
 from hotset.sources.code import CodeSource, Prefetches, has_code
 from hotset.sources.history import HistorySource
 from hotset.sources.memory import EpisodeWriter, MemorySource, ProjectMemories
@@ -65,7 +63,6 @@ _LOOK_SECONDS = 2.0
 """Between two looks at what was learned, or ordered by a person."""
 _LOOKS_BETWEEN = 30  # two looks at the sessions that ended
 _LEFT_SECONDS = 1.0
-_REST_SECONDS = 3.0  # without a request: then none waits for a cache
 _MOST_BOOKS = 256  # sessions whose bills are still set right by each other
 
 
@@ -140,6 +137,8 @@ class Machine:
     spending: Spending = field(init=False)
     began: float = field(init=False)
     tending: list[asyncio.Task[None]] = field(init=False, default_factory=list)
+    warming: asyncio.Task[None] | None = field(init=False, default=None)
+    """Loads the tokenizer."""
 
     def __post_init__(self) -> None:
         self.began = self.clock()
@@ -228,9 +227,7 @@ class Machine:
                 machine.learning.refresh(keeper.store)
                 machine.orders.refresh(keeper.store)
         machine.gister.nudge()  # what the last run did not get to
-        machine.background.spawn(
-            asyncio.to_thread(tokens.warm), "load the tokenizer"
-        )  # or the first call would wait for it
+        machine.call_came()
         learning = machine.background.spawn(machine._learn(), "learn")
         machine.tending.append(learning)
         if config.pressure.enabled:
@@ -267,6 +264,17 @@ class Machine:
         other = copy.copy(self)
         other.wire, other.planner = wire, planner
         return other
+
+    def call_came(self) -> None:
+        """A call begins: after a long rest, what it needs is loaded while its body arrives."""
+        CACHES.latest = time.monotonic()
+        self.warm()
+
+    def warm(self) -> None:
+        """Load the tokenizer, or the next plan would wait for it."""
+        if not tokens.is_loaded() and (self.warming is None or self.warming.done()):
+            loading = asyncio.to_thread(tokens.warm)
+            self.warming = self.background.spawn(loading, "load the tokenizer")
 
     def bypass(
         self, reason: str, placed: Awaitable[object] | None = None, **detail: str | int
@@ -355,15 +363,14 @@ class Machine:
     async def _watch_memory(self) -> None:
         while True:
             # Not here: dropping half of all caches takes a while.
-            rests = self.clock() - self.tally.last > _REST_SECONDS
-            for change in await asyncio.to_thread(self._look_at_memory, rests=rests):
+            for change in await asyncio.to_thread(self._look_at_memory):
                 event = Event(PRESSURE, self.clock(), detail=change.detail)
                 self.background.spawn(self._keep_event(event, None), "keep an event")
             await asyncio.sleep(self.config.pressure.seconds)
 
-    def _look_at_memory(self, *, rests: bool) -> list[PressureChange]:
-        changes = self.pressure.look(rests=rests)
-        if changes or (rests and self.pressure.level is not PressureLevel.NORMAL):
+    def _look_at_memory(self) -> list[PressureChange]:
+        changes = self.pressure.look(time.monotonic() - CACHES.latest)
+        if self.pressure.dropped:
             release_freed()
         return changes
 

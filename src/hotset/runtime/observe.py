@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
+from msgspec.structs import replace
+
 from hotset.config import Config
 from hotset.errors import Conflict, HotsetError, NotFound, PageDamaged
 from hotset.learn.contexts import prompt_vector
@@ -14,7 +16,7 @@ from hotset.learn.events import OBSERVED, SessionFigures
 from hotset.nouns.bill import Bill
 from hotset.nouns.deposit import NoteWritten
 from hotset.nouns.memory import Ending
-from hotset.nouns.note import Space
+from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Kind, Page, PageId, Role, SessionId
 from hotset.nouns.price import Prices
 from hotset.nouns.turn import Event, Session, Turn
@@ -23,6 +25,7 @@ from hotset.runtime.audit import RETRIEVED, SEARCHED
 from hotset.runtime.decision import logged_candidates
 from hotset.runtime.learned_state import learn_event, take_decisions
 from hotset.runtime.session_arm import SessionArm, arm_of_session
+from hotset.runtime.strategy_log import observed_figures
 from hotset.sources.memory import GoalWork, judge_session, read_session
 from hotset.store.port import Store, Where
 from hotset.window.price import price_of, units
@@ -41,7 +44,8 @@ QUIET_SECONDS = 1800.0
 """Without a call for so long, a session counts as ended."""
 
 _OBSERVED = Space("observed")
-"""Sessions that were observed, by id: each is observed once."""
+"""Sessions that were observed, by id, with the turns that they had: what goes on afterwards is
+observed again, in place of the earlier figures."""
 _MOST_LOOKED_AT = 200  # of the latest sessions, beside the calls
 _MOST_READ = 4000  # bytes of a reply
 _SUCCESS = {Ending.SUCCESS: 1.0, Ending.PARTIAL: 0.5, Ending.FAILURE: 0.0}
@@ -62,7 +66,7 @@ def observe_session(
     events = list(store.events(session))
     bills = list(store.bills(session))
     works = judge_session(read_session(store, session, now))
-    cost, whole = _costs(bills, prices)
+    cost, whole, dollars = _costs(bills, prices)
     acts = [act for work in works for act in work.acts]
     prompts = [prompt for work in works for prompt in work.prompts if prompt.person]
     later = [prompt for work in works for prompt in work.prompts[1:] if prompt.person]
@@ -97,17 +101,23 @@ def observe_session(
         latency_ms=round(_mean([bill.overhead_ms for bill in bills]), 2),
         signals={name: float(count) for name, count in sorted(signals.items()) if count},
         forms=_forms(store, session, turns, events),
+        dollars=dollars,
     )
 
 
-def _costs(bills: Iterable[Bill], prices: Prices) -> tuple[float, float]:
-    """What was paid, and what full history would have cost, in uncached input tokens."""
-    cost = whole = 0.0
+def _costs(bills: Collection[Bill], prices: Prices) -> tuple[float, float, float | None]:
+    """What was paid, and what full history would have cost, in uncached input tokens; and what was
+    paid in dollars, None where the price of a model is not known."""
+    cost = whole = dollars = 0.0
+    is_known = bool(bills)
     for bill in bills:
         price = price_of(bill.model, prices, bill.upstream)
-        cost += units(price, bill.usage if bill.usage.prompt else bill.sent, bill.calls)
+        paid = units(price, bill.usage if bill.usage.prompt else bill.sent, bill.calls)
+        cost += paid
         whole += units(price, bill.whole)
-    return cost, whole
+        dollars += paid * price.input / 1e6
+        is_known = is_known and price.listed
+    return cost, whole, round(dollars, 6) if is_known else None
 
 
 def _success(works: Sequence[GoalWork]) -> float | None:
@@ -205,16 +215,29 @@ def _mean(values: Sequence[float]) -> float:
 def observe_ended(
     store: Store, config: Config, now: float, *, quiet: float = QUIET_SECONDS, most: int = 0
 ) -> int:
-    """Observe every session that ended and was not observed yet, or `most` of the latest. Returns
-    how many there were."""
+    """Observe every session that ended and was not observed yet, or went on since then; `most` of
+    the latest. Returns how many there were."""
     latest = store.recent_sessions()[: most or None]
     known = store.notes(_OBSERVED, [each.id for each in latest]) if latest else {}
+    looked_at = [
+        each for at, each in enumerate(latest) if each.id not in known or at < _MOST_LOOKED_AT
+    ]
     seen = 0
-    for session in reversed([each for each in latest if each.id not in known]):
-        turns = list(store.turns(session.id))
-        if _is_over(turns, now, quiet):
-            seen += _observe(store, config, session, turns, now)
+    for session in reversed(looked_at):
+        mark, turns = known.get(session.id), list(store.turns(session.id))
+        if (mark is None or _is_more(turns, mark)) and _is_over(turns, now, quiet):
+            seen += _observe(store, config, session, turns, mark=mark, now=now)
     return seen
+
+
+def _mark_of(turns: Collection[Turn]) -> bytes:
+    return f"turns {len(turns)}".encode()
+
+
+def _is_more(turns: Collection[Turn], mark: Note) -> bool:
+    """True if there are turns that were not observed."""
+    word, _, many = (mark.value or b"").partition(b" ")
+    return word == b"turns" and len(turns) > int(many)  # an earlier version's mark is without
 
 
 def _is_over(turns: Collection[Turn], now: float, quiet: float) -> bool:
@@ -224,20 +247,34 @@ def _is_over(turns: Collection[Turn], now: float, quiet: float) -> bool:
 
 
 def _observe(
-    store: Store, config: Config, session: Session, turns: Collection[Turn], now: float
+    store: Store,
+    config: Config,
+    session: Session,
+    turns: Collection[Turn],
+    *,
+    mark: Note | None,
+    now: float,
 ) -> bool:
     try:
         arm = arm_of_session(store, session.id)
         figures = observe_session(store, session.id, arm, config.prices, now)
         ended = max(turn.finished or turn.started for turn in turns)
+        if mark is not None:
+            figures = replace(figures, earlier=_earlier_figures(store, session.id))
         event = learn_event(OBSERVED, figures, ended)
-        mark = NoteWritten(_OBSERVED, session.id, b"1", now, expects=0)
-        store.keep(mark, event).result()
+        version = mark.version if mark is not None else 0
+        seen = NoteWritten(_OBSERVED, session.id, _mark_of(turns), now, expects=version)
+        store.keep(seen, event).result()
     except Conflict:  # another process was faster
         return False
     except HotsetError:  # a damaged page: the rest of the store goes on
         return False
     return True
+
+
+def _earlier_figures(store: Store, session: SessionId) -> SessionFigures | None:
+    found = observed_figures(store).get(session)
+    return replace(found, earlier=None) if found is not None else None
 
 
 def tend_learning(store: Store, config: Config, now: float) -> None:

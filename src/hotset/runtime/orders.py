@@ -54,6 +54,17 @@ class PrefixPrice:
     """More than reading them from the cache; at list prices."""
 
 
+@dataclass(frozen=True, slots=True)
+class OrderQuote:
+    """What an order would cost, asked before it is given."""
+
+    act: OrderAct
+    price: PrefixPrice | None
+    """Of carrying it out with the next request; None where that changes nothing that was sent."""
+    refused: str
+    """Why it cannot be given; empty if it can."""
+
+
 def read_orders(store: Store) -> WindowOrders:
     """The orders that hold."""
     pages: dict[Spot, tuple[OrderAct, bool]] = {}
@@ -107,10 +118,11 @@ def order_page(
     """Pin, restore or evict a page. Returns what it costs to do it at once. Raises `BadInput` where
     it cannot be done."""
     view = _latest_view(store, config, page.session)
-    segment = next((each for each in view.segments if page.id in each.pages), None)
-    if segment is None:
-        raise BadInput(f"{page.id} is not a part of the latest request of {page.session}")
-    _refuse_unfit(page, act, segment, view)
+    segment = _segment_of(view, page)
+    if act not in _PAGE_ACTS:
+        raise BadInput(f"a page can be pinned, restored or evicted, not {act}")
+    if why := _why_unfit(page, act, segment, view):
+        raise BadInput(why)
     price = price_of_change(view, segment)
     _keep(
         store,
@@ -130,20 +142,39 @@ def order_tool(store: Store, tool: str, now: float) -> None:
     _keep(store, f"{_TOOL}:{tool}", KeptOrder(OrderAct.WHOLE, tool, True, now))
 
 
+def quote_page(store: Store, config: Config, page: Page) -> tuple[OrderQuote, ...]:
+    """What can be ordered about a page, and at what price. Raises `BadInput` if it is not a part of
+    its session's latest request."""
+    view = _latest_view(store, config, page.session)
+    segment = _segment_of(view, page)
+    price = price_of_change(view, segment)
+    acts = (OrderAct.PIN, OrderAct.RESTORE, OrderAct.EVICT)
+    return tuple(
+        OrderQuote(
+            act, None if act is OrderAct.PIN else price, _why_unfit(page, act, segment, view)
+        )
+        for act in acts
+    )
+
+
+def quote_off(store: Store, config: Config, session: Session) -> OrderQuote:
+    """What it costs to switch hotset off for a session at once."""
+    view = _latest_view(store, config, session.id)
+    return OrderQuote(OrderAct.OFF, _price_of_off(view), _why_not_off(view))
+
+
 def order_off(
     store: Store, config: Config, session: Session, *, at_once: bool, now: float
 ) -> PrefixPrice:
     """Send a session's requests unchanged. Raises `BadInput` if its history does not fit any
     more."""
     view = _latest_view(store, config, session.id)
-    if view.whole > view.window:
-        raise BadInput(
-            f"the full history of {session.id} no longer fits: {view.whole:,} tokens, the window "
-            f"has {view.window:,}; start a new session with `hotset wrap --off`"
-        )
-    first = next((each for each in view.segments if each.tokens != each.whole), view.segments[-1])
-    price = price_of_change(view, first)
-    key = _key_of_session(store, session, _latest_turn(store, session.id))
+    if why := _why_not_off(view):
+        raise BadInput(why)
+    price = _price_of_off(view)
+    turn = store.turn_of(session.id)
+    assert turn is not None, "a view without a turn"
+    key = _key_of_session(store, session, turn)
     order = KeptOrder(OrderAct.OFF, session.id, at_once, now)
     _keep(store, f"{_SESSION}:{key}", order, session=session.id, turn=view.turn, price=price)
     return price
@@ -167,30 +198,51 @@ def price_of_change(view: WindowView, changed: WindowSegment) -> PrefixPrice:
     return PrefixPrice(behind, behind * more / 1e6)
 
 
-def _refuse_unfit(page: Page, act: OrderAct, segment: WindowSegment, view: WindowView) -> None:
-    if act not in _PAGE_ACTS:
-        raise BadInput(f"a page can be pinned, restored or evicted, not {act}")
+def _segment_of(view: WindowView, page: Page) -> WindowSegment:
+    segment = next((each for each in view.segments if page.id in each.pages), None)
+    if segment is None:
+        raise BadInput(f"{page.id} is not a part of the latest request of {page.session}")
+    return segment
+
+
+def _why_unfit(page: Page, act: OrderAct, segment: WindowSegment, view: WindowView) -> str:
+    """Why this cannot be ordered about a page; empty if it can."""
     if act is OrderAct.EVICT and page.kind.family not in (
         *(Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.RESPONSE, Kind.THINKING),
     ):
-        raise BadInput("the user's words and the system text never leave the window")
+        return "the user's words and the system text never leave the window"
     if act is OrderAct.EVICT and page.turn == view.turns:
-        raise BadInput("the model has not answered that yet; evict it after the next turn")
+        return "the model has not answered that yet; evict it after the next turn"
     if act is OrderAct.RESTORE and segment.cause == "handoff":
-        raise BadInput(
+        return (
             "it was handed over with the state of the work; the model gets it back with "
             f'retrieve_context(id="{segment.reference or page.id}")'
         )
     grows = max(0, segment.whole - segment.tokens) if act is OrderAct.RESTORE else 0
     if view.sent + grows > view.window:
-        raise BadInput(f"it does not fit: {segment.whole:,} tokens more than the window has left")
+        return f"it does not fit: {segment.whole:,} tokens more than the window has left"
     stays = [each for each in view.segments if each.order in ("pin", "restore")]
     pinned = sum(each.tokens for each in stays) + max(segment.tokens, grows)
     if act is not OrderAct.EVICT and pinned > _PINNED_SHARE * view.window:
-        raise BadInput(
+        return (
             f"pinned pages would take {pinned:,} tokens, more than half of the window; undo others "
             "first: hotset window"
         )
+    return ""
+
+
+def _why_not_off(view: WindowView) -> str:
+    if view.whole <= view.window:
+        return ""
+    return (
+        f"the full history of {view.session} no longer fits: {view.whole:,} tokens, the window "
+        f"has {view.window:,}; start a new session with `hotset wrap --off`"
+    )
+
+
+def _price_of_off(view: WindowView) -> PrefixPrice:
+    first = next((each for each in view.segments if each.tokens != each.whole), view.segments[-1])
+    return price_of_change(view, first)
 
 
 def _latest_view(store: Store, config: Config, session: SessionId) -> WindowView:
@@ -200,12 +252,8 @@ def _latest_view(store: Store, config: Config, session: SessionId) -> WindowView
     return view
 
 
-def _latest_turn(store: Store, session: SessionId) -> Turn:
-    return list(store.turns(session))[-1]
-
-
 def _key_of_session(store: Store, session: Session, turn: Turn) -> str:
-    nodes = store.nodes(session.id)
+    nodes = store.outline(session.id).messages
     return keys_of_turn(store, session.id, set(lineage(nodes, turn))).latest
 
 

@@ -13,7 +13,6 @@ from itertools import islice, takewhile
 from threading import Lock
 
 import msgspec
-from msgspec import structs
 
 from hotset import tokens
 from hotset.config import Config
@@ -32,7 +31,7 @@ from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.order import NO_ORDERS, WindowOrders
 from hotset.nouns.page import ROOT, Chain, Kind, Role
 from hotset.nouns.price import Price, Prices
-from hotset.nouns.tool import ClientListing
+from hotset.nouns.tooling import ClientListing
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden, Line, PageTable, Plan, SentRequest
 from hotset.runtime.background import check
@@ -44,7 +43,7 @@ from hotset.runtime.cache_marks import (
     has_marks,
 )
 from hotset.runtime.decision import SessionKnobs, asked_note, candidates_note
-from hotset.runtime.handoffs import is_due, read_brief
+from hotset.runtime.handoffs import is_due, keep_program_note, read_brief
 from hotset.runtime.line_weigher import LineageLinker, LineWeigher
 from hotset.runtime.offer_round import AskedSource, Offered, OfferRound
 from hotset.runtime.renderer import Forbidden, Renderer, Unplanned
@@ -54,11 +53,11 @@ from hotset.sources.history import LineTurns
 from hotset.sources.port import Scene, Source
 from hotset.sources.tools import client_tool_name, weigh, weigh_tools
 from hotset.store.port import Store, Where
+from hotset.text.client_notes import asked_in
 from hotset.window.deferred_tools import ANCHOR, with_deferred_tools, without_deferred_tools
 from hotset.window.ghosts import not_in_client
 from hotset.window.handoff import state_of
 from hotset.window.plan import Moment, latest_sent, plan
-from hotset.window.prefetch import asked_in
 from hotset.window.price import charge, price_of
 from hotset.window.retrieval_tools import (
     OUR_TOOLS,
@@ -70,6 +69,7 @@ from hotset.window.retrieval_tools import (
 from hotset.window.step_sizes import by_message, weigh as weigh_lines
 from hotset.window.successor import has_mark
 from hotset.window.toolbox_tools import FIND, TOOLBOX_SPECS
+from hotset.window.work.state import program_notes, with_notes
 
 _MOST_TABLES = 256
 """Conversation lines whose page table is held in memory."""
@@ -295,7 +295,9 @@ class Planner:
         """True if planning is fast: no store, no search, no tokenizer to load, little to count."""
         small = len(request.raw) <= _SMALL and _is_opening(request) and not self._may_last
         small = small and not self._may_follow and not has_mark(request.messages)
-        return small and self._calibrations.knows(request.model) and self._is_quiet(request)
+        encoding = tokens.encoding_of(request.model)
+        small = small and tokens.is_loaded(encoding) and self._calibrations.knows(request.model)
+        return small and self._is_quiet(request)
 
     def _is_quiet(self, request: Request) -> bool:
         return all(
@@ -410,7 +412,7 @@ class Planner:
             plan=made,
             body=body,
             outgoing=outgoing,
-            hidden=hidden or table.hidden,
+            hidden=hidden if hidden and facts.offered else {**table.hidden, **hidden},
             behind=behind,
             specs=ours.specs,
             deferred=ours.deferred,
@@ -505,11 +507,14 @@ class Planner:
         received = RequestReceived(request, now, agent, key, metadata=metadata)
         scene = self._scene(facts, lines, agent, TurnId(secrets.token_hex(8)), received)
         weighed = weigh_lines(lines, by_message(facts.table.shown.values()))
-        state = state_of(weighed, HandoffReason.ASKED, facts.knobs, self._moment(facts, scene))
-        if note:
-            said = StateItem(note, state.turns[1], StateSource.PROGRAM)
-            state = structs.replace(state, context_notes=(*state.context_notes, said))
-        self._handoffs.put(_last_chain(facts.links), state)
+        moment, chain = self._moment(facts, scene), _last_chain(facts.links)
+        state = state_of(weighed, HandoffReason.ASKED, facts.knobs, moment)
+        said = list(program_notes(moment.asked))  # with a handoff that no request followed
+        if note.strip():
+            said.append(StateItem(note.strip(), state.turns[1], StateSource.PROGRAM))
+            keep_program_note(said[-1], chain, scene)
+        state = with_notes(state, said)
+        self._handoffs.put(chain, state)
         return state
 
     def _handed_over(self, links: Sequence[Link]) -> AnyState | None:
@@ -622,9 +627,12 @@ class Planner:
             reopens=reopens,
             links=links,
             table=table,
-            hidden={each.chain: found for each in links if (found := table.hidden.get(each.chain))}
-            if offered
-            else {},
+            hidden={
+                each.chain: found
+                for each in links
+                if (found := table.hidden.get(each.chain))
+                and (offered or (self._program_decides and found.is_text))
+            },
             price=price,
             ratio=self._calibrations.ratio(request.model, store),
             left_out=left_out,
@@ -974,7 +982,9 @@ def _place_texts(facts: RequestFacts, made: Plan) -> tuple[Plan, Hidden | None]:
     if not texts:
         return made, None
     dialect, chain = facts.dialect, facts.links[-1].chain
-    behind = Hidden(chain, after=tuple(dialect.say("\n".join(each)).raw for each in texts.values()))
+    said = tuple(dialect.say("\n".join(each)).raw for each in texts.values())
+    there = facts.hidden.get(chain, Hidden(chain))
+    behind = replace(there, after=(*there.after, *said))
     alone = facts.hidden if not facts.reopens else {}
     before = dialect.reveal(facts.request, facts.links, alone) if alone else facts.request
     both = dialect.reveal(facts.request, facts.links, {**alone, chain: behind})

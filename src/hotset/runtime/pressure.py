@@ -35,8 +35,12 @@ _STALLED = 10.0
 """Percent of time in which some process waits for memory: then it is short, whatever the counts
 say. A machine that swaps now and then has one or two."""
 
+_REST_SECONDS = 3.0  # without a request: then none waits for a cache
 _AT_REST = 0.5
 """Share of every cache that goes at each look while memory is short and no request comes."""
+
+_IDLE_WHEN_SHORT = 15.0
+"""Seconds without a request after which caches are emptied if memory is short."""
 
 add_memo("chains", derive)  # `nouns` knows nothing of caches
 
@@ -137,6 +141,9 @@ class PressureMonitor:
         self._since = clock()
         self._reading = MemoryReading()
         self._trouble = ""
+        self._is_idle = False
+        self.dropped = False
+        """True if caches dropped something at the latest look: its memory may go back."""
 
     @property
     def level(self) -> PressureLevel:
@@ -146,10 +153,11 @@ class PressureMonitor:
     def response(self) -> PressureResponse:
         return RESPONSES[self._state.level]
 
-    def look(self, *, rests: bool = False) -> list[PressureChange]:
+    def look(self, rest: float = 0.0) -> list[PressureChange]:
         """Read memory once, and respond. The steps that were taken, in order; mostly none.
 
-        `rests` says that no request came lately: then caches that only keep the level up go too.
+        `rest` is the seconds since the latest request: after a few, caches that only keep the level
+        up go too, and after many at any level.
         """
         now, limits = self._monotonic(), self.limits
         self._read()
@@ -165,13 +173,24 @@ class PressureMonitor:
             self._respond(before)
             if self._state.level.rank < before.rank and not self._trouble:
                 break  # one level at a time: what was dropped is not wanted back at once
-        if not changes and self.level is not PressureLevel.NORMAL:
-            goes = _AT_REST if rests else self._evicted_again()
+        goes = 0.0 if changes else self._goes_at_rest(rest)
+        if goes or (not changes and self.level is not PressureLevel.NORMAL):
             CACHES.respond(replace(self.response, evicted=goes))
+        self.dropped = bool(changes or goes)
         return changes
 
-    def _evicted_again(self) -> float:
-        """While memory stays critical, half of what is left goes at every look."""
+    def _goes_at_rest(self, rest: float) -> float:
+        """Share of what is left in the caches that goes without a change of level."""
+        is_normal = self.level is PressureLevel.NORMAL
+        idle = self.limits.idle if is_normal else min(self.limits.idle, _IDLE_WHEN_SHORT)
+        was_idle, self._is_idle = self._is_idle, rest > idle
+        if self._is_idle and not was_idle:
+            return 1.0
+        if is_normal:
+            return 0.0
+        if rest > _REST_SECONDS:
+            return _AT_REST
+        # While memory stays critical, half of what is left goes at every look.
         is_critical = level_of(self._reading, self.limits) is PressureLevel.CRITICAL
         return self.response.evicted if is_critical else 0.0
 

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from hotset.config import Config
 from hotset.errors import BadInput, HotsetError, NotFound
-from hotset.index import open_index
-from hotset.nouns.deposit import PageAdded
+from hotset.index import FOLDER, open_index
 from hotset.nouns.note import METADATA, decode_metadata
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.nouns.turn import Event, Reference, Session
-from hotset.store.lineage import Parent, parents_in
+from hotset.store.kinship import Parent, parents_in
 from hotset.store.migrations import VERSION as STORE_VERSION
 from hotset.store.port import Census, Store, Where
 from hotset.store.sqlite import SqliteStore
@@ -27,6 +26,7 @@ from hotset.store.store_files import BALLAST_BYTES, DATABASE, has_store, wal_and
 
 if TYPE_CHECKING:
     from hotset.index.port import Index as Index, IndexState as IndexState  # noqa: PLC0414
+    from hotset.nouns.deposit import PageAdded
     from hotset.sources.memory import ProjectMemories
     from hotset.sources.tools import Toolbox
 
@@ -161,8 +161,6 @@ def glance_at_index(
 ) -> IndexGlance | None:
     """State of the index, without opening it; None if there is none. `troubles` are those that a
     running proxy reports; at most `most_behind` pages are counted."""
-    from hotset.index.port import FOLDER  # noqa: PLC0415
-
     if not (folder := config.folder / FOLDER).exists():
         return None
     from hotset.index.database import summarise_index  # noqa: PLC0415 - with the rules of secrets 20 ms
@@ -187,6 +185,8 @@ def glance_at_index(
 def find_session(store: Store, typed: str) -> Session:
     """Resolve `last` (the session used last), an id, the beginning of one, or the client's own name
     for it. Raises `NotFound`."""
+    with suppress(NotFound):
+        return store.session(SessionId(typed))  # not all are read where the id is whole
     every = store.recent_sessions()
     if not every:
         raise NotFound("no session is kept yet; start one with: hotset wrap AGENT")
@@ -285,6 +285,8 @@ def page_to_keep(
 ) -> PageAdded:
     """The deposit of content that a program or a person puts in. A session of that name is opened
     if there is none. Raises `BadInput` and `NotFound`."""
+    from hotset.nouns.deposit import PageAdded  # noqa: PLC0415 - of no use to a reader
+
     if kind not in set(Kind):
         raise BadInput(f"no kind {kind!r}: there are {', '.join(Kind)}")
     known = session_named(store, session)
@@ -305,6 +307,13 @@ def metadata_of(store: Store, ids: Sequence[str]) -> dict[str, dict[str, str]]:
     """The metadata of these sessions or pages, of those that have any."""
     found = store.notes(METADATA, ids) if ids else {}
     return {id: decode_metadata(note.value) for id, note in found.items()}
+
+
+def candidates_in(store: Store) -> int:
+    """Number of memories that wait until a person or an outcome confirms them."""
+    from hotset.nouns.memory import Standing  # noqa: PLC0415 - with the tables of memories
+
+    return sum(1 for _ in store.memories(standings=frozenset({Standing.CANDIDATE})))
 
 
 def did_you_mean(typed: str, names: Collection[str]) -> str:

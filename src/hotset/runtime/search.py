@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from hotset.index.port import describe_lacking
-from hotset.nouns.search import Query, SearchHit
-from hotset.sources.port import Source
+from hotset.nouns.search import Query, SearchHit, SourceHits
 
 
 def merge_hits(groups: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
@@ -22,8 +22,14 @@ def merge_hits(groups: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
     return sorted(scaled, key=lambda hit: -hit.score)
 
 
-TextSearch = tuple[Source, Query]
-"""A source and its query."""
+class Finder(Protocol):
+    """What can be searched: any source, or the part of one that searches."""
+
+    def find(self, query: Query) -> SourceHits: ...
+
+
+TextSearch = tuple[Finder, Query]
+"""What is searched, and its query."""
 
 
 @dataclass(frozen=True, slots=True)

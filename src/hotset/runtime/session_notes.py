@@ -19,7 +19,7 @@ from hotset.nouns.link import Link
 from hotset.nouns.message import Loading, Request, ToolSpec, Usage
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain
-from hotset.nouns.tool import Deferring
+from hotset.nouns.tooling import Deferring
 from hotset.nouns.turn import Turn, TurnRef
 from hotset.nouns.window import Hidden, SentRequest
 from hotset.store.port import Store
@@ -46,47 +46,38 @@ class Calibrations:
     """The ratio of each model, learned and kept. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Calibration] = {}
-        self._kept: dict[str, float] = {}
-        """The ratio that is in the store, by model."""
+        self._known: Lru[str, tuple[Calibration, float]] = Lru(
+            "calibrations", count=_MOST_MODELS, shrinks=False
+        )
+        """By model, with the ratio that is in the store."""
         self._lock = Lock()
 
     def knows(self, model: str) -> bool:
         """True if this model's ratio is in memory."""
-        with self._lock:
-            return model in self._known
+        return model in self._known
 
     def ratio(self, model: str, store: Store) -> float:
-        with self._lock:
-            known = self._known.get(model)
-        if known is None:
-            known = self._read(model, store)
-        return known.ratio
+        known = self._known.get(model)
+        return known[0].ratio if known is not None else self._read(model, store).ratio
 
     def observed(self, model: str, estimated: int, reported: Usage) -> NoteWritten | None:
         """Learn from the provider's count of a prompt; returns the note to keep if that changed the
         ratio noticeably."""
         counted = reported.input + reported.cache_read + reported.cache_write
         with self._lock:
-            now = self._known.get(model, prior(model)).after_report(estimated, counted)
-            self._know(model, now)
-            if abs(now.ratio - self._kept.get(model, prior(model).ratio)) < _WORTH_KEEPING:
-                return None
-            self._kept[model] = now.ratio
+            known, kept = self._known.get(model) or (prior(model), prior(model).ratio)
+            now = known.after_report(estimated, counted)
+            is_news = abs(now.ratio - kept) >= _WORTH_KEEPING
+            self._known.put(model, (now, now.ratio if is_news else kept))
+        if not is_news:
+            return None
         return NoteWritten(_CALIBRATION, model, msgspec.json.encode(now.as_numbers()))
 
     def _read(self, model: str, store: Store) -> Calibration:
         found = _read_calibration(model, store)
         with self._lock:
-            self._know(model, found)
-            self._kept[model] = found.ratio
+            self._known.put(model, (found, found.ratio))
         return found
-
-    def _know(self, model: str, calibration: Calibration) -> None:
-        if len(self._known) >= _MOST_MODELS and model not in self._known:
-            self._known.clear()
-            self._kept.clear()
-        self._known[model] = calibration
 
 
 def _read_calibration(model: str, store: Store, as_of: TurnRef | None = None) -> Calibration:
@@ -203,8 +194,10 @@ class Deferrals:
         self._hosts = {
             name: urlsplit(each.url).hostname or "" for name, each in config.upstreams.items()
         }
-        self._refused: set[tuple[str, str]] = set()
-        """Upstreams and models that do not support deferred tools."""
+        self._refused: Lru[tuple[str, str], bool] = Lru(
+            "models without deferred tools", count=_MOST_MODELS, shrinks=False
+        )
+        """By upstream and model."""
         self._known: Lru[Chain, Definitions] = Lru("found tools", count=_MOST_KNOWN)
         """Keyed by the message around which the answers that refer to the tools are hidden."""
 
@@ -218,7 +211,7 @@ class Deferrals:
     def refused(self, upstream: str, model: str) -> None:
         """Note that this upstream accepted a request without deferred tools after it had refused it
         with them."""
-        self._refused.add((upstream, model))
+        self._refused.put((upstream, model), True)
 
     def keep(self, hidden: Sequence[Hidden], found: Sequence[ToolSpec]) -> tuple[NoteWritten, ...]:
         """Notes to be kept before those of the turn in which these tools were found."""

@@ -4,6 +4,7 @@ Each of them fails open."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
@@ -278,6 +279,7 @@ def _report_end(
 def close_turn(record: Record, machine: Machine) -> None:
     """End the call. If its reply reached no client, the sources learn that, so that the retry does
     not repeat the work done for it."""
+    CACHES.latest = time.monotonic()
     if not record.is_heard:
         try:
             _report_end(record, Reply(), (), machine)

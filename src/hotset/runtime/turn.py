@@ -88,6 +88,7 @@ async def open_turn(call: ClientCall, machine: Machine) -> OpenedTurn:
     wrong with it."""
     assert call.dialect is not None
     assert isinstance(call.body, bytes)
+    machine.call_came()
     dialect, packing = machine.dialects[call.dialect], header(call.headers, b"content-encoding")
     # A compressed body may unpack to any size.
     is_quick = not packing and (len(call.body) <= _SMALL or dialect.is_quick(call.body))

@@ -20,7 +20,9 @@ from urllib.parse import quote
 import apsw
 
 from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
+from hotset.files.lru import CACHES, CacheSize
 from hotset.files.scope import PROCESS, Budget, ScopedFile
+from hotset.nouns.pressure import PressureResponse
 from hotset.store.store_files import BALLAST_BYTES, wal_and_shm
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
@@ -334,6 +336,23 @@ class Readers:
         self._open = open_one
         self._idle: deque[Connection] = deque()
         self._closed = False
+        CACHES.add(self)
+
+    def respond(self, response: PressureResponse) -> None:
+        """Give back the pages that idle connections hold."""
+        if response.evicted or response.share < 1:
+            for connection in self._each_idle():
+                with suppress(apsw.Error):
+                    connection.execute("PRAGMA shrink_memory")
+
+    def cache_size(self) -> CacheSize:
+        held = [
+            connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)[0]
+            for connection in self._each_idle()
+        ]
+        return CacheSize(
+            "database pages", len(held), sum(held), _IDLE_READERS, "entries", shrinks=True
+        )
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
@@ -346,6 +365,21 @@ class Readers:
         except BaseException:
             close_connection(connection)
             raise
+        self._take_back(connection)
+
+    def _each_idle(self) -> Iterator[Connection]:
+        """Every idle connection, taken out while it is looked at."""
+        for _ in range(len(self._idle)):
+            try:
+                connection = self._idle.popleft()
+            except IndexError:
+                return
+            try:
+                yield connection
+            finally:
+                self._take_back(connection)
+
+    def _take_back(self, connection: Connection) -> None:
         if self._closed or len(self._idle) >= _IDLE_READERS:
             close_connection(connection)
         else:

@@ -25,17 +25,17 @@ from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import ROOT, Digest, Gist, Page, SessionId, digest
 from hotset.nouns.turn import Node, Session, Turn
 from hotset.store.connection import Connection, write_transaction
+from hotset.store.memory_queries import memory_versions
+from hotset.store.memory_tables import TABLES, needs
 from hotset.store.memory_versions import MemoryMerge, memory_from_fields, refuse_unfit
 from hotset.store.migrations import note_of
 from hotset.store.port import Blob, HiddenRow, Row
-from hotset.store.queries import SqlLookup, memory_versions
+from hotset.store.sql_lookup import SqlLookup
 from hotset.store.tables import (
-    TABLES,
     CompressedContent,
     Value,
     compress,
     is_blank,
-    needs,
     pack_hex,
     read_content,
     supersedes,

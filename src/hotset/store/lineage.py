@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
 from typing import Any
 
@@ -24,8 +22,9 @@ from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.link import Link, link
 from hotset.nouns.message import Message, Request
 from hotset.nouns.page import ROOT, Chain, Kind, Page, Role, SessionId, digest
-from hotset.nouns.turn import Event, Outcome, Session, Turn
-from hotset.store.port import Lookup, SessionOrigin, Store
+from hotset.nouns.turn import Outcome, Session, Turn
+from hotset.store.kinship import Kinship, Parent
+from hotset.store.port import Lookup, SessionOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,9 +293,6 @@ def _prompts(message: Message) -> Iterator[str]:
         )
 
 
-LINKED = "SessionLinked"
-"""Event name."""
-
 _SHORTEST_TASK = 8  # characters of a prompt that equals the arguments of a tool for subagents
 _SHORTEST_QUOTE = 40  # of one that contains, or is part of, any tool's arguments
 _SHORTEST_REPLY = 80  # of a model's reply in the past that a client rewrote
@@ -305,39 +301,7 @@ _SHORTEST_LINE = 20  # of a summary that was quoted in part
 _LONGEST = 1 << 18  # bytes of a call or a reply that is compared
 _MOST_TEXTS = 4
 _MOST_STEPS = 32  # messages of one reply
-_DEEPEST = 256  # sessions above one another; a store that was tampered with may hold a circle
 _NAMES_A_SESSION = re.compile(r"session(?:_id)?[\"_:= -]{1,5}[0-9a-f]{8}", re.IGNORECASE)
-
-
-class Kinship(StrEnum):
-    SUBAGENT = "subagent"
-    """Its agent was started by one of the parent's."""
-    CONTINUATION = "continuation"
-    """It continues what the parent's client summarised or cut."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """The parent of a session: its agent started the session as a subagent, or the session
-    continues where the parent was cut.
-
-    A link is an event of the child's, written with its first turn: it survives as the session does,
-    and is exported with it.
-    """
-
-    session: SessionId
-    kinship: Kinship
-    evidence: str
-    """`header`, `call`, `reply`, `summary`, `metadata` or `mark`."""
-
-    def event(self, child: SessionId, turn: int, time: float) -> Event:
-        return Event(
-            LINKED,
-            time,
-            child,
-            turn,
-            {"parent": self.session, "kinship": self.kinship, "told_by": self.evidence},
-        )
 
 
 def find_parent(asked: RequestReceived, look: Lookup) -> Parent | None:
@@ -373,40 +337,6 @@ def is_same_client(asked: RequestReceived, turn: Turn) -> bool:
         each.split(".") for each in (fingerprint(asked), turn.fingerprint)
     )
     return client == its_client if client or its_client else agent == its_agent
-
-
-def parents_in(store: Store) -> Mapping[SessionId, Parent]:
-    """The same for a whole store. A damaged event costs the links after it, not the whole list."""
-    events: list[Event] = []
-    with suppress(PageDamaged):
-        for event in store.events(name=LINKED):
-            events.append(event)  # noqa: PERF402 - what came before the damage counts
-    return parents(events)
-
-
-def parents(events: Iterable[Event]) -> Mapping[SessionId, Parent]:
-    """Parents by child. The first link of a session counts; one that would close a cycle is left
-    out."""
-    found: dict[SessionId, Parent] = {}
-    for event in events:
-        child, parent = event.session, event.detail.get("parent")
-        if event.name != LINKED or child is None or child in found or not isinstance(parent, str):
-            continue
-        if child not in islice(_upwards(SessionId(parent), found), _DEEPEST):
-            kinship = event.detail.get("kinship")
-            found[child] = Parent(
-                SessionId(parent),
-                Kinship(kinship) if kinship in set(Kinship) else Kinship.CONTINUATION,
-                str(event.detail.get("told_by", "")),
-            )
-    return found
-
-
-def _upwards(session: SessionId, found: Mapping[SessionId, Parent]) -> Iterator[SessionId]:
-    yield session
-    while (above := found.get(session)) is not None:
-        session = above.session
-        yield session
 
 
 def _by_header(asked: RequestReceived, look: Lookup) -> Parent | None:

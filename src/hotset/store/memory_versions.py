@@ -7,12 +7,11 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cache
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
 
 from hotset.errors import BadInput, Conflict
-from hotset.nouns.deposit import Erased, Remembered
 from hotset.nouns.memory import (
     DETAILS,
     MemoryId,
@@ -25,6 +24,9 @@ from hotset.nouns.memory import (
 from hotset.nouns.turn import Event
 from hotset.store.port import Lookup, Writing
 from hotset.typed import convert, decode, json_decoder
+
+if TYPE_CHECKING:
+    from hotset.nouns.deposit import Erased, Remembered
 
 
 def encode_memory(memory: MemoryRecord) -> bytes:

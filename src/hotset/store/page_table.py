@@ -14,14 +14,14 @@ from hotset.nouns.page import Chain, Digest
 from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
 from hotset.store.port import HiddenRow, SentRow, ShownRow
-from hotset.store.queries import SqlLookup, read_one
+from hotset.store.queries import ANY_STEP, read_one
+from hotset.store.sql_lookup import SqlLookup
 from hotset.store.tables import HIDDEN, SENT, SHOWN, Value, pack_hex, read_content
 
 # one statement, prepared once, serves lines of any length; longer ones are asked for in several
 # portions
 _AT_ONCE = 250
 _MARKS = ", ".join("?" * _AT_ONCE)
-ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
 _ROOM = 16 * 1024 * 1024  # a dozen long conversations
 _ROW_BYTES = 700  # what a row takes in memory beside its text
 

@@ -32,7 +32,8 @@ from hotset.nouns.note import METADATA, Note, decode_metadata
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, Role, SessionId, digest
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import WHOLE, Hidden, SentRequest, Shown, Spot, Stub
-from hotset.store.lineage import Parent, find_parent, fingerprint, recognise_session, session_title
+from hotset.store.kinship import Parent
+from hotset.store.lineage import find_parent, fingerprint, recognise_session, session_title
 from hotset.store.memory_versions import place_erasure, place_memories
 from hotset.store.port import Blob, HiddenRow, Lookup, SentRow, ShownRow, Writing
 

@@ -3,27 +3,30 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
-from hotset.nouns.memory import (
-    MemoryId,
-    MemoryKind,
-    MemoryLink,
-    MemoryRecord,
-    MemoryUse,
-    Relation,
-    Standing,
-    Uses,
-)
+from hotset.nouns.form import Cause, Form
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Kind, Page, PageId, SessionId, including
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
-from hotset.nouns.window import Cause, Form, PageTable
+
+if TYPE_CHECKING:  # only a store that is written needs them
+    from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
+    from hotset.nouns.memory import (
+        MemoryId,
+        MemoryKind,
+        MemoryLink,
+        MemoryRecord,
+        MemoryUse,
+        Relation,
+        Standing,
+        Uses,
+    )
+    from hotset.nouns.window import PageTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,59 @@ class Census:
     """Bytes of content on disk."""
 
 
+class OutlinedMessage(NamedTuple):
+    """A message's place in its session."""
+
+    chain: Chain
+    parent: Chain
+    turn: int
+    aside: bool
+
+
+class OutlinedPage(NamedTuple):
+    """A page's place in its session, and its size."""
+
+    id: PageId
+    chain: Chain
+    position: int
+    kind: str
+    turn: int
+    tool: str
+    size: int
+    tokens: int | None
+    """None until it has a gist."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOutline:
+    """Where everything of a session is, for a picture of it. Its rows are not checked by their
+    seals, so that 5,000 turns take a few hundredths of a second."""
+
+    messages: Sequence[OutlinedMessage]
+    pages: Sequence[OutlinedPage]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUse:
+    """A session, and how much it was used."""
+
+    session: Session
+    turns: int
+    last: Turn | None
+    """Its latest turn; None if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStart:
+    """Where a branch of a session leaves an older line."""
+
+    branch: int
+    first: int
+    """Its first turn."""
+    after: int
+    """The turn whose messages it follows; 0 if it began anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionOrigin:
     """Where a request would be placed."""
@@ -166,25 +222,9 @@ class SentRow:
     tokens: int
 
 
-Row = (
-    Session
-    | Turn
-    | Node
-    | Page
-    | ToolSeen
-    | Event
-    | Reference
-    | Gist
-    | ShownRow
-    | HiddenRow
-    | SentRow
-    | Bill
-    | Summary
-    | MemoryRecord
-    | MemoryLink
-    | MemoryUse
-    | Note
-    | Blob
+Row: TypeAlias = (
+    "Session | Turn | Node | Page | ToolSeen | Event | Reference | Gist | ShownRow | HiddenRow"
+    " | SentRow | Bill | Summary | MemoryRecord | MemoryLink | MemoryUse | Note | Blob"
 )
 """Any row of a store; `dump` writes them and `load` reads them."""
 
@@ -335,6 +375,10 @@ class Writing:
     """Notes that `notes` replace: old versions in a space that keeps only the last few."""
 
 
+Moved = Callable[[int, int], None]
+"""Is told how many rows are done, and of how many; 0 of a number that is not known."""
+
+
 class Store(Protocol):
     """Keeps everything.
 
@@ -387,18 +431,48 @@ class Store(Protocol):
         last."""
         ...
 
+    def recent_ids(self, words: str = "", agent: str = "") -> Sequence[SessionId]:
+        """The same as ids: those of this agent, if one is named, whose title, agent, key or id
+        holds each of these words, in any case."""
+        ...
+
+    def session_uses(self, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+        """These sessions in this order, without reading all of their turns; ids of none are left
+        out."""
+        ...
+
+    def agents(self) -> Sequence[str]:
+        """The agents of all sessions, those with most sessions first."""
+        ...
+
+    def branch_starts(self, session: SessionId) -> Sequence[BranchStart]:
+        """Where each branch but the first begins, by number."""
+        ...
+
     def origin(self, asked: RequestReceived) -> SessionOrigin:
         """Where this request would be placed, by what is kept now. Nothing is written."""
         ...
 
-    def turns(self, session: SessionId) -> Iterator[Turn]: ...
+    def turns(self, session: SessionId, within: tuple[int, int] | None = None) -> Iterator[Turn]:
+        """Those of a session, or those `within` a first and a last number, both included; so with
+        events and bills."""
+        ...
+
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        """A turn of a session, the latest without a number; None if there is none."""
+        ...
 
     def nodes(self, session: SessionId) -> Iterator[Node]: ...
+
+    def outline(self, session: SessionId) -> SessionOutline: ...
 
     def tools(self) -> Iterator[ToolSeen]: ...
 
     def events(
-        self, session: SessionId | None = None, name: str | None = None
+        self,
+        session: SessionId | None = None,
+        name: str | None = None,
+        within: tuple[int, int] | None = None,
     ) -> Iterator[Event]: ...
 
     def events_after(
@@ -446,7 +520,10 @@ class Store(Protocol):
         ...
 
     def bills(
-        self, session: SessionId | None = None, since: float | None = None
+        self,
+        session: SessionId | None = None,
+        since: float | None = None,
+        within: tuple[int, int] | None = None,
     ) -> Iterator[Bill]: ...
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:
@@ -538,8 +615,8 @@ class Store(Protocol):
 
     def census(self) -> Census: ...
 
-    def verify(self) -> Iterator[Damage]:
-        """Recompute every hash; nothing is changed."""
+    def verify(self, moved: Moved | None = None) -> Iterator[Damage]:
+        """Recompute every hash; nothing is changed. `moved` is told how far it has come."""
         ...
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:

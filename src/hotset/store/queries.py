@@ -1,215 +1,18 @@
-"""SQL queries: those that placement needs inside the transaction that will write; memories, links,
-uses and notes."""
+"""SQL queries: one row, the rows of a table in portions, and notes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import apsw
-import msgspec
 
 from hotset.errors import PageDamaged
-from hotset.nouns.memory import (
-    MemoryId,
-    MemoryKind,
-    MemoryLink,
-    MemoryRecord,
-    Relation,
-    Standing,
-    Used,
-    Uses,
-)
 from hotset.nouns.note import Note
-from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
-from hotset.nouns.turn import Node, Session, Turn, TurnId
-from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
-from hotset.store.tables import (
-    MEMORY,
-    MEMORY_LINK,
-    NODE,
-    NOTE,
-    PAGE,
-    SESSION,
-    TURN,
-    Noun,
-    RowTable,
-    pack_hex,
-    read_content,
-)
+from hotset.store.tables import NOTE, Noun, RowTable, pack_hex
 
-_STEPPED = ("shown", "hidden", "sent", "note")
-_MOST_STEPS = 32  # messages of one reply
-_LATEST_TURNS = f"SELECT * FROM turn ORDER BY seq DESC LIMIT {LATEST}"
-_PAGE_NAMES = PAGE.qualified("page.")
-_WAITING_CALLS = f"""
-    WITH RECURSIVE line(turn_seq, session, number, head, chain, depth) AS (
-        SELECT seq, session, number, head, tail, 0 FROM ({_LATEST_TURNS}) AS latest
-            WHERE tail <> head AND tools IS NOT NULL AND NOT EXISTS (
-                SELECT 1 FROM node WHERE node.session = latest.session AND node.parent = latest.tail AND NOT node.aside)
-        UNION ALL
-        SELECT turn_seq, line.session, number, head, node.parent, depth + 1
-            FROM line JOIN node ON node.chain = line.chain AND node.session = line.session
-            WHERE node.parent <> head AND depth < ?)
-    SELECT {_PAGE_NAMES} FROM line JOIN page ON page.chain = line.chain AND page.chain <> '' AND page.session = line.session
-        WHERE page.kind = 'tool_call' ORDER BY turn_seq DESC, page.seq LIMIT ?
-"""  # noqa: E501
-_LATEST_REPLIES = f"""
-    SELECT {_PAGE_NAMES} FROM (SELECT seq AS turn_seq, session, head, tail FROM turn ORDER BY seq DESC LIMIT ?) AS latest
-        JOIN page ON page.chain = latest.tail AND page.chain <> '' AND page.session = latest.session
-        WHERE latest.tail <> latest.head AND page.kind = 'response' AND page.size >= ? ORDER BY turn_seq DESC, page.seq DESC
-"""  # noqa: E501
-
-
-class SqlLookup:
-    """A `Lookup` over one connection."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-
-    def session(self, id: SessionId) -> Session | None:
-        return read_one(self._connection, SESSION, "id = ?", id)
-
-    def session_by_key(self, key: str) -> Session | None:
-        return read_one(
-            self._connection, SESSION, "key = ? AND key <> '' ORDER BY seq LIMIT 1", key
-        )
-
-    def sessions_with(self, chain: Chain) -> Sequence[SessionId]:
-        recent = self._connection.execute(
-            "SELECT session FROM node WHERE chain = ? ORDER BY seq DESC LIMIT ?",
-            (pack_hex(chain), CANDIDATES),
-        ).fetchall()
-        return [SessionId(id) for (id,) in reversed(recent)]
-
-    def node(self, session: SessionId, chain: Chain) -> Node | None:
-        return read_one(
-            self._connection, NODE, "chain = ? AND session = ?", pack_hex(chain), session
-        )
-
-    def continued(self, session: SessionId, chain: Chain) -> bool:
-        sql = "SELECT 1 FROM node WHERE session = ? AND parent = ? AND NOT aside LIMIT 1"
-        return read_value(self._connection, sql, session, pack_hex(chain)) is not None
-
-    def branches(self, session: SessionId) -> int:
-        highest = read_value(
-            self._connection, "SELECT max(branch) FROM node WHERE session = ?", session
-        )
-        return 0 if highest is None else int(highest) + 1
-
-    def turn(self, session: SessionId, number: int) -> Turn | None:
-        return read_one(self._connection, TURN, "session = ? AND number = ?", session, number)
-
-    def turn_by_id(self, id: TurnId) -> Turn | None:
-        return read_one(self._connection, TURN, "id = ?", id)
-
-    def last_turn(self, session: SessionId) -> Turn | None:
-        return read_one(self._connection, TURN, "session = ? ORDER BY number DESC LIMIT 1", session)
-
-    def turn_at(self, session: SessionId, head: Chain) -> Turn | None:
-        return read_one(
-            self._connection,
-            TURN,
-            "session = ? AND head = ? ORDER BY number DESC LIMIT 1",
-            session,
-            pack_hex(head),
-        )
-
-    def turn_by_response(self, response_id: str) -> Turn | None:
-        return read_one(
-            self._connection,
-            TURN,
-            "response_id = ? AND response_id <> '' ORDER BY seq DESC LIMIT 1",
-            response_id,
-        )
-
-    def first_with_hint(self, hint: str) -> SessionId | None:
-        found = read_value(
-            self._connection,
-            f"SELECT session FROM ({_LATEST_TURNS}) WHERE tools IS NOT NULL AND fingerprint "
-            f">= ? AND fingerprint < ?"
-            " ORDER BY seq LIMIT 1",
-            f"{hint}.",
-            f"{hint}/",
-        )
-        return None if found is None else SessionId(found)
-
-    def waiting_calls(self) -> Sequence[Page]:
-        rows = self._connection.execute(_WAITING_CALLS, (_MOST_STEPS, LATEST)).fetchall()
-        return [PAGE.unpack(row) for row in rows]
-
-    def latest_replies(self, least: int) -> Sequence[Page]:
-        rows = self._connection.execute(_LATEST_REPLIES, (FEW, least)).fetchall()
-        return [PAGE.unpack(row) for row in rows]
-
-    def pages_with(self, digest: Digest) -> Sequence[Page]:
-        rows = self._connection.execute(
-            (f"SELECT {PAGE.names} FROM page WHERE digest = ? ORDER BY seq DESC LIMIT ?"),
-            (pack_hex(digest), FEW),
-        ).fetchall()
-        return [PAGE.unpack(row) for row in rows]
-
-    def content(self, digest: Digest) -> bytes | None:
-        row = self._connection.execute(
-            "SELECT codec, size, body FROM blob WHERE digest = ?", (pack_hex(digest),)
-        ).fetchone()
-        return None if row is None else read_content(digest, *row)
-
-    def last_page(self, session: SessionId, chain: Chain) -> PageId | None:
-        if chain == ROOT:
-            return None
-        where = "chain = ? AND chain <> '' AND session = ? ORDER BY position DESC LIMIT 1"
-        page = read_one(self._connection, PAGE, where, pack_hex(chain), session)
-        return page.id if page else None
-
-    def page(self, id: PageId) -> Page | None:
-        return read_one(self._connection, PAGE, "id = ?", id)
-
-    def pages_at(self, session: SessionId, chain: Chain) -> Sequence[PageId]:
-        rows = self._connection.execute(
-            "SELECT id FROM page WHERE chain = ? AND chain <> '' AND session = ? ORDER BY position",
-            (pack_hex(chain), session),
-        )
-        return [PageId(id) for (id,) in rows]
-
-    def last_step(self) -> int:
-        steps = " UNION ALL ".join((f"SELECT max(step) AS step FROM {table}") for table in _STEPPED)
-        return int(read_value(self._connection, f"SELECT max(step) FROM ({steps})") or 0)
-
-    def last_note(self, space: str, key: str) -> Note | None:
-        return read_one(
-            self._connection,
-            NOTE,
-            "space = ? AND key = ? ORDER BY version DESC LIMIT 1",
-            space,
-            pack_hex(key),
-        )
-
-    def last_memory(self, id: MemoryId) -> MemoryRecord | None:
-        return read_one(self._connection, MEMORY, "id = ? ORDER BY version DESC LIMIT 1", id)
-
-    def memory_version(self, id: MemoryId, version: int) -> MemoryRecord | None:
-        return read_one(self._connection, MEMORY, "id = ? AND version = ?", id, version)
-
-    def last_link(self, of: MemoryId, to: MemoryId, relation: Relation) -> MemoryLink | None:
-        where = '"of" = ? AND "to" = ? AND relation = ? ORDER BY seq DESC LIMIT 1'
-        return read_one(self._connection, MEMORY_LINK, where, of, to, str(relation))
-
-    def memory_rows(self, ids: Sequence[MemoryId]) -> MemoryRows:
-        named = msgspec.json.encode(ids).decode()
-        these = "(SELECT value FROM json_each(?1))"
-        row = self._connection.execute(
-            f"SELECT (SELECT count(DISTINCT id) FROM memory "
-            f"WHERE id IN {these}),"
-            f" (SELECT count(*) FROM memory WHERE id IN {these}),"
-            f' (SELECT count(*) FROM memory_link WHERE "of" IN {these} OR "to" IN {these}),'
-            f" (SELECT count(*) FROM memory_use WHERE memory IN {these})",
-            (named,),
-        ).fetchone()
-        assert row is not None
-        return MemoryRows(*(int(count) for count in row))
+ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
 
 
 def read_value(connection: apsw.Connection, sql: str, *given: Any) -> Any:
@@ -236,10 +39,10 @@ def stream_rows(
     after: Any = 0
     while True:
         with reading() as connection:
-            chunk = connection.execute(f"{sql} LIMIT {_CHUNK}", (after, *given)).fetchall()
+            chunk = connection.execute(f"{sql} LIMIT {CHUNK}", (after, *given)).fetchall()
         for row in chunk:
             yield table.unpack(row[1:])
-        if len(chunk) < _CHUNK:
+        if len(chunk) < CHUNK:
             return
         after = next_seq(after, chunk[-1][0])
 
@@ -259,144 +62,7 @@ Reading = Callable[[], AbstractContextManager[apsw.Connection]]
 
 # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from
 # shrinking
-_CHUNK = 256
-_LATEST_COLUMNS = MEMORY.qualified("latest.")
-_LATEST_MEMORIES = (
-    f"SELECT first.seq, {_LATEST_COLUMNS} FROM memory AS first "
-    "CROSS JOIN memory AS latest ON latest.id = first.id"
-    " AND latest.version = (SELECT max(version) FROM memory WHERE id = first.id) "
-    "WHERE first.seq > ? AND first.version = (SELECT min(version) FROM memory WHERE id = first.id)"
-)
-_NEWEST_MEMORIES = (
-    f"SELECT {_LATEST_COLUMNS} FROM memory AS latest INDEXED BY memory_created "
-    "WHERE (latest.created, latest.id) < (?, ?) AND latest.version = (SELECT max(version) "
-    "FROM memory WHERE id = latest.id)"
-)
-_LINKS_THAT_HOLD = (
-    f"SELECT {MEMORY_LINK.names} FROM memory_link AS link WHERE NOT gone AND seq = (SELECT "
-    f"max(seq) FROM memory_link AS other"
-    ' WHERE other."of" = link."of" AND other."to" = link."to" AND other.relation = link.relation)'
-)
-_COUNTS = ", ".join(
-    f"sum(how = '{how}')" for how in (Used.SHOWN, Used.READ, Used.HELPED, Used.MISLED)
-)
-_MEMORY_USES = (
-    f"SELECT memory, {_COUNTS}, max(iif(how IN ('{Used.READ}', '{Used.HELPED}'), time, 0.0)), "
-    f"count(*) "
-    "FROM memory_use {} GROUP BY memory"
-)
-_MEMORY_RUNS = (
-    "SELECT run, count(*), max(time) FROM memory WHERE run <> '' "
-    "GROUP BY run ORDER BY max(seq) "
-    "DESC"
-)
-
-
-def memory_versions(connection: apsw.Connection, id: MemoryId) -> Sequence[MemoryRecord]:
-    rows = connection.execute(
-        f"SELECT {MEMORY.names} FROM memory WHERE id = ? ORDER BY version", (id,)
-    ).fetchall()
-    versions = [MEMORY.unpack(row) for row in rows]
-    if any(memory.id != id for memory in versions):
-        raise PageDamaged(
-            f"an index of the store is damaged: it does not lead to memory {id}; `hotset "
-            f"repair` makes it again"
-        )
-    return versions
-
-
-def latest_memories(
-    reading: Reading, kinds: frozenset[MemoryKind], standings: frozenset[Standing]
-) -> Iterator[MemoryRecord]:
-    """The latest version of each memory, in the order in which they were first kept."""
-    # A memory keeps its kind: with one kind alone its own index leads from version to version, in
-    # their order.
-    where, given = _among_memories("first.kind", kinds, standings)
-    return stream_rows(reading, MEMORY, f"{_LATEST_MEMORIES}{where} ORDER BY first.seq", given)
-
-
-def newest_memories(
-    reading: Reading,
-    kinds: frozenset[MemoryKind],
-    standings: frozenset[Standing],
-    since: float | None,
-    until: float | None,
-) -> Iterator[MemoryRecord]:
-    """The latest version of each memory, latest event first: by the index alone, so that the first
-    few cost little."""
-    where, given = _among_memories("latest.kind", kinds, standings)
-    if since is not None:
-        where, given = f"{where} AND latest.created >= ?", [*given, since]
-    sql = f"{_NEWEST_MEMORIES}{where} ORDER BY latest.created DESC, latest.id DESC LIMIT {_CHUNK}"
-    before: tuple[float, str] = (math.inf if until is None else until, "")
-    while True:
-        with reading() as connection:
-            chunk = [MEMORY.unpack(row) for row in connection.execute(sql, (*before, *given))]
-        yield from chunk
-        if len(chunk) < _CHUNK:
-            return
-        last = chunk[-1].created, chunk[-1].id
-        if last >= before:
-            raise PageDamaged(
-                "an index of the store is damaged: it leads back; `hotset repair` makes it again"
-            )
-        before = last
-
-
-def memory_links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[MemoryLink]:
-    where, given = (' AND ("of" = ?1 OR "to" = ?1)', (id,)) if id is not None else ("", ())
-    return [
-        MEMORY_LINK.unpack(row)
-        for row in connection.execute(f"{_LINKS_THAT_HOLD}{where} ORDER BY seq", given)
-    ]
-
-
-def memory_uses(connection: apsw.Connection, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Uses]:
-    """From an index alone: rows are not verified one by one, `verify` does that."""
-    named = (msgspec.json.encode(ids).decode(),) if ids else ()
-    which = (
-        "WHERE memory IN (SELECT value FROM json_each(?))" if ids else "WHERE memory IS NOT NULL"
-    )
-    found: dict[MemoryId, Uses] = {}
-    with _telling_damage("the uses of memories are"):
-        rows: Iterable[Any] = connection.execute(_MEMORY_USES.format(which), named)
-        for memory, shown, read, helped, misled, last, every in rows:
-            if shown + read + helped + misled != every:
-                raise ValueError(f"{memory} was used in a way that is not known")
-            found[MemoryId(memory)] = Uses(shown, read, helped, misled, max(0.0, float(last)))
-    return found
-
-
-def memory_runs(connection: apsw.Connection) -> Sequence[tuple[str, int, float]]:
-    with _telling_damage("a memory is"):
-        return [
-            (str(run), int(count), float(last))
-            for run, count, last in connection.execute(_MEMORY_RUNS)
-        ]
-
-
-@contextmanager
-def _telling_damage(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise PageDamaged(f"{what} damaged: {error}; `hotset verify` names the row") from error
-
-
-def _among_memories(
-    kind: str, kinds: frozenset[MemoryKind], standings: frozenset[Standing]
-) -> tuple[str, list[Any]]:
-    conditions: list[str] = []
-    if kinds:
-        conditions.append(
-            f"{kind} = ?" if len(kinds) == 1 else f"+{kind} IN ({', '.join('?' * len(kinds))})"
-        )
-    if standings:
-        conditions.append(f"+latest.standing IN ({', '.join('?' * len(standings))})")
-    given = [*sorted(map(str, kinds)), *sorted(map(str, standings))]
-    return "".join(f" AND {condition}" for condition in conditions), given
-
-
+CHUNK = 256
 _LATEST_NOTES = (
     f"SELECT {NOTE.names} FROM note AS this WHERE space = ? AND step <= ? AND version = "
     "(SELECT max(version) FROM note WHERE space = this.space AND key = this.key AND step <= ?)"

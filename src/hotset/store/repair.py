@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
+from itertools import count as numbers
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ from hotset.nouns.message import DialectName, Message
 from hotset.nouns.page import ROOT, Digest, Page, digest
 from hotset.nouns.turn import Node, Turn
 from hotset.store.connection import Connection, Tuning, close_connection, connect, translate_errors
+from hotset.store.memory_tables import ERASABLE, TABLES
 from hotset.store.migrations import APPLICATION_ID, VERSION, migrate, move_hidden_to_notes
 from hotset.store.placement import pages_of
-from hotset.store.port import Blob, Damage, Row
-from hotset.store.queries import SqlLookup, read_value
+from hotset.store.port import Blob, Damage, Moved, Row
+from hotset.store.queries import read_value
+from hotset.store.sql_lookup import SqlLookup
 from hotset.store.store_files import (
     DATABASE,
     closing_file,
@@ -36,11 +39,9 @@ from hotset.store.store_files import (
     wal_and_shm,
 )
 from hotset.store.tables import (
-    ERASABLE,
     GIST,
     NODE,
     PAGE,
-    TABLES,
     TURN,
     RowTable,
     is_blank,
@@ -79,10 +80,12 @@ _MOST_VALUES = 64  # more columns than any table of ours will have
 _UNREADABLE = (IndexError, ValueError, struct.error, UnicodeDecodeError)
 
 
-def verify(reading: Reading, database: Path) -> Iterator[Damage]:
+def verify(reading: Reading, database: Path, moved: Moved | None = None) -> Iterator[Damage]:
     """Everything that differs from what was kept; every hash, seal and chain is recomputed."""
     yield from _file(reading, database)
+    tell = _teller(reading, moved)
     for row in _sift(reading, "blob", "digest, codec, size, body"):
+        tell()
         if isinstance(row, Damage):
             yield row
             continue
@@ -93,6 +96,7 @@ def verify(reading: Reading, database: Path) -> Iterator[Damage]:
             yield Damage("content", digest, str(error))
     for table in TABLES:
         for row in _sift(reading, table.name, table.names):
+            tell()
             if isinstance(row, Damage):
                 yield row
                 continue
@@ -105,6 +109,19 @@ def verify(reading: Reading, database: Path) -> Iterator[Damage]:
                 continue
             for why in _wrongs(reading, table, noun):
                 yield Damage(table.name, table.describe(row), why + table.when_lost)
+
+
+def _teller(reading: Reading, moved: Moved | None) -> Callable[[], None]:
+    """Tells that one more row is done, of as many as the tables say that they have."""
+    if moved is None:
+        return lambda: None
+    total = 0
+    with suppress(apsw.Error, HotsetError), reading() as connection:  # a damaged file is reported
+        names = ("blob", *(table.name for table in TABLES))
+        counts = (f'SELECT count(*) AS rows FROM "{name}"' for name in names)
+        total = int(read_value(connection, f"SELECT sum(rows) FROM ({' UNION ALL '.join(counts)})"))
+    done = numbers(1)
+    return lambda: moved(next(done), total)
 
 
 def _file(reading: Reading, database: Path) -> Iterator[Damage]:

@@ -19,9 +19,9 @@ from hotset.nouns.memory import MemoryRecord
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest, Gist, Page, PageId, digest
 from hotset.sealing import gather, seal
+from hotset.store.memory_tables import MEMORY, TABLE_OF
 from hotset.store.memory_versions import memory_from_fields
 from hotset.store.port import Blob, Row
-from hotset.store.tables import MEMORY, TABLE_OF
 
 _WORD = re.compile(r"[^\s\"'`=:,;()\[\]<>…]+")
 _PART = "[secret]"

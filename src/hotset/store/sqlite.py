@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
@@ -17,13 +19,10 @@ from hotset.errors import HotsetError, NotFound, PageDamaged, StoreBusy, StoreFa
 from hotset.files.open import open_private, open_regular, refuse_special
 from hotset.files.private_folder import private_folder
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
-from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, Standing, Uses
 from hotset.nouns.note import Note, Space
 from hotset.nouns.page import Chain, Digest, Gist, Page, PageId, SessionId
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnRef
-from hotset.nouns.window import PageTable
-from hotset.store import exchange, queries, repair
+from hotset.store import queries, session_queries
 from hotset.store.connection import (
     Connection,
     DataVersion,
@@ -34,18 +33,25 @@ from hotset.store.connection import (
     connect,
     connect_to_read,
     is_open_here,
-    translate_error,
     translate_errors,
 )
-from hotset.store.lineage import find_origin
 from hotset.store.migrations import migrate, refuse_unreadable
-from hotset.store.page_table import ANY_STEP, PageTables, planned_at
-from hotset.store.port import MATCHES, Census, Damage, Row, SessionOrigin, Where
+from hotset.store.port import (
+    MATCHES,
+    BranchStart,
+    Census,
+    Damage,
+    Moved,
+    Row,
+    SessionOrigin,
+    SessionOutline,
+    SessionUse,
+    Where,
+)
 from hotset.store.queries import next_seq, read_one
 from hotset.store.store_files import (
     DATABASE,
     SEAL,
-    Ballast,
     closing_file,
     mark_in_use,
     opening_lock,
@@ -56,7 +62,6 @@ from hotset.store.tables import (
     BILL,
     EVENT,
     GIST,
-    MEMORY,
     NODE,
     PAGE,
     REFERENCE,
@@ -73,15 +78,26 @@ from hotset.store.tables import (
     unpack_hex,
 )
 from hotset.store.wal import (
-    Checkpointer,
     committed_in,
     read_seal,
     refuse_foreign_wal,
     refuse_torn,
-    sync_seal,
     what_is_missing,
 )
-from hotset.store.writer import Writer
+
+if TYPE_CHECKING:
+    from hotset.nouns.deposit import CommitReceipt, Deposit, RequestReceived
+    from hotset.nouns.memory import (
+        MemoryId,
+        MemoryKind,
+        MemoryLink,
+        MemoryRecord,
+        Standing,
+        Uses,
+    )
+    from hotset.nouns.window import PageTable
+    from hotset.store.page_table import PageTables
+    from hotset.store.write_side import WriteSide
 
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
@@ -117,7 +133,6 @@ class SqliteStore:
         self._process = os.getpid()
         self._closed = False
         self._all_gisted_to: Any = 0
-        self._tables = PageTables()
         open_one = partial(connect, self.database, tuning, file=connection.file)
         reads = (
             partial(connect_to_read, self.database, tuning)
@@ -126,25 +141,23 @@ class SqliteStore:
         )
         self._readers = Readers(reads)
         self._changes = DataVersion(reads)
+        self._first: Connection | None = None if only_read else connection
+        """Open until the writer takes it over, or until the end."""
+        self._open_one = open_one
+        self._starting = threading.Lock()
+        self._started: WriteSide | None = None
         if only_read:
             close_connection(connection)
-            return
-        self._open_one = open_one
-        self._ballast = Ballast(folder, tuning.ballast_bytes)
-        self._checkpointer = Checkpointer(
-            open_one, tuning.checkpoint_pages, partial(sync_seal, folder)
-        )
-        self._writer = Writer(
-            connection,
-            open_one,
-            self._ballast,
-            self._checkpointer,
-            partial(translate_error, database=self.database),
-        )
 
     @classmethod
     def open(cls, folder: Path, tuning: Tuning = Tuning(), *, makes_folder: bool = True) -> Self:  # noqa: B008 - frozen
         """Open the store in a folder; creates both if they are missing."""
+        store = cls._open(folder, tuning, makes_folder=makes_folder)
+        store._writing()  # noqa: SLF001 - this class's own
+        return store
+
+    @classmethod
+    def _open(cls, folder: Path, tuning: Tuning, *, makes_folder: bool = True) -> Self:
         folder = private_folder(Path(folder), makes=makes_folder)
         in_use = mark_in_use(folder)
         try:
@@ -159,9 +172,9 @@ class SqliteStore:
     @classmethod
     def open_to_look(cls, folder: Path, tuning: Tuning = Tuning()) -> Self:  # noqa: B008 - frozen
         """For commands: a store that cannot be written (a read-only folder, a lost end) can still
-        be read."""
+        be read. What writes is loaded and started when something is first kept."""
         try:
-            return cls.open(folder, tuning)
+            return cls._open(folder, tuning)
         except (StoreBusy, StoreTooNew):
             raise
         except StoreFailed as error:
@@ -202,16 +215,16 @@ class SqliteStore:
         if self._closed or os.getpid() != self._process:
             return
         self._closed = True
-        if not self.only_read:
-            self._writer.close()
-            self._checkpointer.close()
+        if self._started is not None:
+            self._started.close()
+        elif self._first is not None:
+            close_connection(self._first)
         self._readers.close()
         self._changes.close()
         os.close(self._in_use)
 
     def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
-        self._writable()
-        return self._writer.keep(deposits)
+        return self._writing().writer.keep(deposits)
 
     def content(self, digest: Digest) -> bytes:
         with self._reading() as connection:
@@ -266,23 +279,58 @@ class SqliteStore:
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
 
-    def origin(self, asked: RequestReceived) -> SessionOrigin:
+    def recent_ids(self, words: str = "", agent: str = "") -> Sequence[SessionId]:
+        return self._read(session_queries.recent_ids, words, agent)
+
+    def session_uses(self, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
         with self._reading() as connection, connection:
-            found = find_origin(asked, queries.SqlLookup(connection))
+            found = session_queries.session_uses(connection, ids)
         return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
-    def turns(self, session: SessionId) -> Iterator[Turn]:
-        return self._of_session(TURN, session)
+    def agents(self) -> Sequence[str]:
+        return self._read(session_queries.agents)
+
+    def branch_starts(self, session: SessionId) -> Sequence[BranchStart]:
+        return self._read(session_queries.branch_starts, session)
+
+    def origin(self, asked: RequestReceived) -> SessionOrigin:
+        from hotset.store.lineage import find_origin  # noqa: PLC0415 - loads what reads messages
+        from hotset.store.sql_lookup import SqlLookup  # noqa: PLC0415
+
+        with self._reading() as connection, connection:
+            found = find_origin(asked, SqlLookup(connection))
+        return found  # noqa: RET504 - apsw's types say that a transaction may swallow an error
+
+    def turns(self, session: SessionId, within: tuple[int, int] | None = None) -> Iterator[Turn]:
+        which = _set_conditions(("session = ?", (session,)), ("number BETWEEN ? AND ?", within))
+        for turn in self._stream(TURN, *which):
+            yield _as_asked(turn, turn.session == session and _is_within(turn.number, within))
+
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        last = "session = ? ORDER BY number DESC LIMIT 1"
+        where, given = ("session = ? AND number = ?", [number]) if number else (last, [])
+        with self._reading() as connection:
+            return read_one(connection, TURN, where, session, *given)
 
     def nodes(self, session: SessionId) -> Iterator[Node]:
         return self._of_session(NODE, session)
 
+    def outline(self, session: SessionId) -> SessionOutline:
+        return self._read(session_queries.read_outline, session)
+
     def tools(self) -> Iterator[ToolSeen]:
         return self._stream(TOOL)
 
-    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
+    def events(
+        self,
+        session: SessionId | None = None,
+        name: str | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Event]:
         which = _set_conditions(
-            ("session = ?", _one_tuple(session)), ("name = ?", _one_tuple(name))
+            ("session = ?", _one_tuple(session)),
+            ("name = ?", _one_tuple(name)),
+            ("turn BETWEEN ? AND ?", within),
         )
         for event in self._stream(EVENT, *which):
             yield _as_asked(event, session in (None, event.session) and name in (None, event.name))
@@ -352,12 +400,19 @@ class SqliteStore:
 
     def table(self, chains: Sequence[Chain], as_of: TurnRef | None = None) -> PageTable:
         with self._reading() as connection, connection:
-            table = self._tables.table(connection, chains, as_of)
+            table = self._page_tables.table(connection, chains, as_of)
         return table  # noqa: RET504 - apsw's types say that a transaction may swallow an error
 
-    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
+    def bills(
+        self,
+        session: SessionId | None = None,
+        since: float | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Bill]:
         which = _set_conditions(
-            ("session = ?", _one_tuple(session)), ("time >= ?", _one_tuple(since))
+            ("session = ?", _one_tuple(session)),
+            ("time >= ?", _one_tuple(since)),
+            ("turn BETWEEN ? AND ?", within),
         )
         for bill in self._stream(BILL, *which):
             yield _as_asked(bill, session in (None, bill.session))
@@ -366,17 +421,23 @@ class SqliteStore:
         return latest_versions(self._of_session(SUMMARY, session))
 
     def memory(self, id: MemoryId) -> MemoryRecord:
-        return self._by_id(MEMORY, id, "ORDER BY version DESC LIMIT 1")
+        found: MemoryRecord = self._by_id(
+            self._memories.MEMORY, id, "ORDER BY version DESC LIMIT 1"
+        )
+        return found
 
     def memory_versions(self, id: MemoryId) -> Sequence[MemoryRecord]:
-        return self._read(queries.memory_versions, id)
+        return self._read(self._memories.memory_versions, id)
 
     def memories(
         self,
         kinds: frozenset[MemoryKind] = frozenset(),
         standings: frozenset[Standing] = frozenset(),
     ) -> Iterator[MemoryRecord]:
-        return queries.latest_memories(self._reading, kinds, standings)
+        found: Iterator[MemoryRecord] = self._memories.latest_memories(
+            self._reading, kinds, standings
+        )
+        return found
 
     def newest_memories(
         self,
@@ -386,28 +447,33 @@ class SqliteStore:
         since: float | None = None,
         until: float | None = None,
     ) -> Iterator[MemoryRecord]:
-        return queries.newest_memories(self._reading, kinds, standings, since, until)
+        found: Iterator[MemoryRecord] = self._memories.newest_memories(
+            self._reading, kinds, standings, since, until
+        )
+        return found
 
     def memories_after(self, number: int, limit: int) -> Sequence[tuple[int, MemoryRecord]]:
-        return self._after(MEMORY, number, limit)
+        return self._after(self._memories.MEMORY, number, limit)
 
     def memory_match(self, prefix: str) -> Sequence[MemoryId]:
-        return [MemoryId(id) for id in self._ids(MEMORY, prefix)]
+        from hotset.nouns.memory import MemoryId  # noqa: PLC0415
+
+        return [MemoryId(id) for id in self._ids(self._memories.MEMORY, prefix)]
 
     def memory_links(self, id: MemoryId | None = None) -> Sequence[MemoryLink]:
-        return self._read(queries.memory_links, id)
+        return self._read(self._memories.memory_links, id)
 
     def memory_uses(self, ids: Sequence[MemoryId] = ()) -> Mapping[MemoryId, Uses]:
-        return self._read(queries.memory_uses, ids)
+        return self._read(self._memories.memory_uses, ids)
 
     def memory_runs(self) -> Sequence[tuple[str, int, float]]:
-        return self._read(queries.memory_runs)
+        return self._read(self._memories.memory_runs)
 
     def notes(
         self, space: Space, keys: Sequence[str] = (), as_of: TurnRef | None = None
     ) -> Mapping[str, Note]:
         with self._reading() as connection, connection:
-            step = ANY_STEP if as_of is None else planned_at(connection, as_of)
+            step = queries.ANY_STEP if as_of is None else self._step_of(connection, as_of)
             found = (
                 queries.latest_notes(connection, space.name, keys, step) if step is not None else {}
             )
@@ -433,9 +499,9 @@ class SqliteStore:
 
     def health(self) -> Health:
         wal, _ = wal_and_shm(self.database)
-        return Health(
-            self._ballast.out, self._writer.full, wal.stat().st_size if wal.exists() else 0
-        )
+        writing = self._writing()
+        size = wal.stat().st_size if wal.exists() else 0
+        return Health(writing.ballast.out, writing.writer.full, size)
 
     def missing(self) -> str:
         """What was committed, by the seal, and is lost; empty if nothing is."""
@@ -445,7 +511,7 @@ class SqliteStore:
         with self._reading() as connection:
             return what_is_missing(sealed, committed_in(connection))
 
-    def verify(self) -> Iterator[Damage]:
+    def verify(self, moved: Moved | None = None) -> Iterator[Damage]:
         self._alive()
         if missing := self.missing():
             yield Damage(
@@ -467,25 +533,39 @@ class SqliteStore:
                     "next commit mends it"
                 ),
             )
-        yield from repair.verify(self._reading, self.database)
+        from hotset.store import repair  # noqa: PLC0415 - seldom, and with all that writes
+
+        yield from repair.verify(self._reading, self.database, moved)
 
     def dump(self, session: SessionId | None = None) -> Iterator[Row]:
+        from hotset.store import exchange  # noqa: PLC0415 - seldom, and with all that writes
+
         self._alive()
         return exchange.dump(self._reading, session)
 
     def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
         """Import rows. With `gaps`, messages and pages may follow others that are missing, as in an
         export of a repaired store."""
-        self._writable()
-        with translate_errors(self.database):
-            connection = self._open_one()
-        connection.set_wal_hook(self._checkpointer.after_commit)
-        try:
-            return exchange.load(
-                connection, rows, partial(translate_errors, self.database), self.folder, gaps=gaps
-            )
-        finally:
-            close_connection(connection)
+        return self._writing().load(rows, gaps=gaps)
+
+    @property
+    def _memories(self) -> ModuleType:
+        """The queries for memories; a command that asks for none does not load them."""
+        from hotset.store import memory_queries  # noqa: PLC0415
+
+        return memory_queries
+
+    @cached_property
+    def _page_tables(self) -> PageTables:
+        from hotset.store.page_table import PageTables  # noqa: PLC0415 - lists of rows do without
+
+        return PageTables()
+
+    @staticmethod
+    def _step_of(connection: Connection, turn: TurnRef) -> int | None:
+        from hotset.store.page_table import planned_at  # noqa: PLC0415
+
+        return planned_at(connection, turn)
 
     def _read(
         self,
@@ -556,10 +636,21 @@ class SqliteStore:
             connection.refuse_moved()
             yield connection
 
-    def _writable(self) -> None:
+    def _writing(self) -> WriteSide:
+        """What writes; loaded and started at the first call."""
         self._alive()
-        if self.only_read:
+        if self._started is None:
+            from hotset.store.write_side import WriteSide  # noqa: PLC0415 - a reader does without
+
+            with self._starting:
+                if self._first is not None:
+                    self._started = WriteSide(
+                        self.folder, self._tuning, self._first, self._open_one
+                    )
+                    self._first = None
+        if self._started is None:
             raise StoreFailed(f"nothing can be added: {self.only_read}")
+        return self._started
 
     def _alive(self) -> None:
         if os.getpid() != self._process:
@@ -645,6 +736,10 @@ def _set_conditions(*every: tuple[str, tuple[Any, ...] | None]) -> tuple[list[st
     """The conditions that are set, and their values."""
     given = [(condition, values) for condition, values in every if values is not None]
     return [condition for condition, _ in given], [value for _, some in given for value in some]
+
+
+def _is_within(number: int, within: tuple[int, int] | None) -> bool:
+    return within is None or within[0] <= number <= within[1]
 
 
 def _one_tuple(value: Any) -> tuple[Any, ...] | None:

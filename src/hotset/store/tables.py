@@ -20,23 +20,12 @@ import msgspec
 
 from hotset.errors import BadInput, PageDamaged
 from hotset.nouns.bill import Bill, Summary
-from hotset.nouns.memory import (
-    MemoryKind,
-    MemoryLink,
-    MemoryRecord,
-    MemoryUse,
-    Relation,
-    Standing,
-    Task,
-    Used,
-)
-from hotset.nouns.message import DialectName, Usage
+from hotset.nouns.form import Cause, Form
 from hotset.nouns.note import Note, Scope
-from hotset.nouns.page import Digest, Gist, Kind, Page, Role, SessionId, digest
+from hotset.nouns.page import Digest, Gist, Kind, Page, Role, digest
 from hotset.nouns.turn import Event, Node, Outcome, Reference, Session, ToolSeen, Turn
-from hotset.nouns.window import Cause, Form
-from hotset.store.memory_versions import decode_memory, encode_memory
-from hotset.store.port import Blob, HiddenRow, Row, SentRow, ShownRow
+from hotset.nouns.usage import DialectName, Usage
+from hotset.store.port import HiddenRow, SentRow, ShownRow
 from hotset.typed import decode
 
 if sys.version_info >= (3, 14):
@@ -205,34 +194,6 @@ class RowTable(Generic[Noun]):
         return ", ".join("?" * (len(self.columns) + 1))
 
 
-class MemoryTable(RowTable[MemoryRecord]):
-    """Stores the whole noun as one body, so that a new field needs no new column; columns repeat
-    what is queried."""
-
-    def _values(self, noun: MemoryRecord) -> tuple[Value, ...]:
-        form = compress(encode_memory(noun))
-        return (
-            noun.id,
-            _number(noun.version),
-            str(noun.kind),
-            str(noun.standing),
-            noun.source.session,
-            noun.run,
-            _moment(noun.created),
-            _moment(noun.time),
-            int(form.codec),
-            form.size,
-            form.body,
-        )
-
-    def _noun(self, fields: tuple[Any, ...]) -> MemoryRecord:
-        id, _, kind, *_, codec, size, body = fields
-        try:
-            return decode_memory(MemoryKind(kind), decompress(f"memory {id}", codec, size, body))
-        except ValueError as error:
-            raise PageDamaged(f"memory {id} cannot be read: {error}") from error
-
-
 class NoteTable(RowTable[Note]):
     """Stores a value compressed like content, but in its row: a value that must not leave the
     machine is in no other place."""
@@ -242,12 +203,12 @@ class NoteTable(RowTable[Note]):
         return (
             noun.space,
             pack_hex(noun.key),
-            _number(noun.version),
+            pack_number(noun.version),
             str(noun.scope),
             noun.session,
-            _number(noun.turn),
-            _number(noun.step),
-            _moment(noun.time),
+            pack_number(noun.turn),
+            pack_number(noun.step),
+            pack_moment(noun.time),
             *((int(form.codec), form.size, form.body) if form is not None else (None, None, None)),
         )
 
@@ -282,13 +243,13 @@ def unpack_hex(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _number(value: int) -> int:
+def pack_number(value: int) -> int:
     if not -_MAX_INT <= value <= _MAX_INT:
         raise OverflowError(f"{value} is too large a number")
     return int(value)
 
 
-def _moment(value: float) -> float:
+def pack_moment(value: float) -> float:
     value = float(value)
     if not math.isfinite(value):
         raise OverflowError("a time must be a finite number")
@@ -308,7 +269,7 @@ def _finite(detail: dict[str, str | int | float]) -> str:
     )
 
 
-def _optional(codec: ColumnCodec) -> ColumnCodec:
+def optional(codec: ColumnCodec) -> ColumnCodec:
     return ColumnCodec(
         lambda value: None if value is None else codec.pack(value),
         lambda value: None if value is None else codec.unpack(value),
@@ -327,10 +288,10 @@ def _counts(usage: Usage) -> str:
     return _json({name: value for name, value in fields.items() if value or name not in newer})
 
 
-_TEXT = ColumnCodec(str, str)
-_INT = ColumnCodec(_number, int)
-_FLAG = ColumnCodec(int, bool)
-_TIME = ColumnCodec(_moment, float)
+TEXT = ColumnCodec(str, str)
+INT = ColumnCodec(pack_number, int)
+FLAG = ColumnCodec(int, bool)
+TIME = ColumnCodec(pack_moment, float)
 _HEX = ColumnCodec(pack_hex, unpack_hex)
 _WORDS = _typed_codec(tuple[str, ...])
 _USAGE = ColumnCodec(_counts, _typed_codec(Usage).unpack)
@@ -340,18 +301,17 @@ _USAGE = ColumnCodec(_counts, _typed_codec(Usage).unpack)
 # was loaded into first. A memory goes with all of its versions, or an older one would hold where it
 # is loaded.
 _OF_MESSAGES = "(SELECT chain FROM node WHERE session = :session)"
-_OF_MEMORIES = "(SELECT id FROM memory WHERE session = :session AND session IS NOT NULL)"
 
 SESSION: RowTable[Session] = RowTable(
     "session",
     Session,
     (
-        ("id", _TEXT),
-        ("key", _TEXT),
-        ("agent", _TEXT),
+        ("id", TEXT),
+        ("key", TEXT),
+        ("agent", TEXT),
         ("dialect", ColumnCodec(str, DialectName)),
-        ("started", _TIME),
-        ("title", _TEXT),
+        ("started", TIME),
+        ("title", TEXT),
     ),
     identity=("id",),
     texts=("title",),
@@ -361,16 +321,16 @@ NODE: RowTable[Node] = RowTable(
     "node",
     Node,
     (
-        ("session", _TEXT),
+        ("session", TEXT),
         ("chain", _HEX),
         ("parent", _HEX),
         ("role", ColumnCodec(str, Role)),
-        ("turn", _INT),
-        ("branch", _INT),
+        ("turn", INT),
+        ("branch", INT),
         ("raw", _HEX),
         ("essence", _HEX),
-        ("aside", _FLAG),
-        ("time", _TIME),
+        ("aside", FLAG),
+        ("time", TIME),
     ),
     identity=("session", "chain"),
     content=("raw",),
@@ -380,22 +340,22 @@ PAGE: RowTable[Page] = RowTable(
     "page",
     Page,
     (
-        ("id", _TEXT),
-        ("session", _TEXT),
-        ("agent", _TEXT),
-        ("turn", _INT),
-        ("branch", _INT),
+        ("id", TEXT),
+        ("session", TEXT),
+        ("agent", TEXT),
+        ("turn", INT),
+        ("branch", INT),
         ("kind", ColumnCodec(str, Kind)),
         ("role", ColumnCodec(str, Role)),
-        ("parent", _optional(_TEXT)),
+        ("parent", optional(TEXT)),
         ("digest", _HEX),
-        ("size", _INT),
-        ("media", _TEXT),
-        ("time", _TIME),
+        ("size", INT),
+        ("media", TEXT),
+        ("time", TIME),
         ("chain", _HEX),
-        ("position", _INT),
-        ("tool", _TEXT),
-        ("call", _TEXT),
+        ("position", INT),
+        ("tool", TEXT),
+        ("call", TEXT),
     ),
     identity=("id",),
     content=("digest",),
@@ -405,29 +365,29 @@ TURN: RowTable[Turn] = RowTable(
     "turn",
     Turn,
     (
-        ("id", _TEXT),
-        ("session", _TEXT),
-        ("number", _INT),
-        ("agent", _TEXT),
-        ("branch", _INT),
+        ("id", TEXT),
+        ("session", TEXT),
+        ("number", INT),
+        ("agent", TEXT),
+        ("branch", INT),
         ("dialect", ColumnCodec(str, DialectName)),
-        ("model", _TEXT),
-        ("streamed", _FLAG),
-        ("started", _TIME),
-        ("fingerprint", _TEXT),
+        ("model", TEXT),
+        ("streamed", FLAG),
+        ("started", TIME),
+        ("fingerprint", TEXT),
         ("head", _HEX),
         ("tail", _HEX),
-        ("system", _optional(_HEX)),
-        ("tools", _optional(_HEX)),
+        ("system", optional(_HEX)),
+        ("tools", optional(_HEX)),
         ("params", _HEX),
         ("outcome", ColumnCodec(str, Outcome)),
-        ("finished", _TIME),
-        ("status", _INT),
-        ("stop", _TEXT),
-        ("response_id", _TEXT),
-        ("error", _TEXT),
+        ("finished", TIME),
+        ("status", INT),
+        ("stop", TEXT),
+        ("response_id", TEXT),
+        ("error", TEXT),
         ("usage", _USAGE),
-        ("reply", _optional(_HEX)),
+        ("reply", optional(_HEX)),
     ),
     identity=("session", "number"),
     content=("system", "tools", "params", "reply"),
@@ -437,7 +397,7 @@ TURN: RowTable[Turn] = RowTable(
 TOOL: RowTable[ToolSeen] = RowTable(
     "tool",
     ToolSeen,
-    (("name", _TEXT), ("digest", _HEX), ("first_session", _TEXT), ("time", _TIME)),
+    (("name", TEXT), ("digest", _HEX), ("first_session", TEXT), ("time", TIME)),
     identity=("name", "digest"),
     content=("digest",),
     owner="first_session",
@@ -447,10 +407,10 @@ EVENT: RowTable[Event] = RowTable(
     "event",
     Event,
     (
-        ("name", _TEXT),
-        ("time", _TIME),
-        ("session", _optional(_TEXT)),
-        ("turn", _INT),
+        ("name", TEXT),
+        ("time", TIME),
+        ("session", optional(TEXT)),
+        ("turn", INT),
         ("detail", ColumnCodec(_finite, msgspec.json.decode)),
     ),
     identity=("name", "time"),
@@ -461,13 +421,13 @@ REFERENCE: RowTable[Reference] = RowTable(
     "reference",
     Reference,
     (
-        ("id", _TEXT),
-        ("session", _TEXT),
-        ("kind", _TEXT),
+        ("id", TEXT),
+        ("session", TEXT),
+        ("kind", TEXT),
         ("pages", _WORDS),
         ("turns", _typed_codec(tuple[int, int])),
-        ("tokens", _INT),
-        ("time", _TIME),
+        ("tokens", INT),
+        ("time", TIME),
         ("topics", _WORDS),
         ("entities", _WORDS),
         ("hints", _WORDS),
@@ -479,8 +439,8 @@ GIST: RowTable[Gist] = RowTable(
     "gist",
     Gist,
     (
-        ("page", _TEXT),
-        ("tokens", _INT),
+        ("page", TEXT),
+        ("tokens", INT),
         ("keywords", _WORDS),
         ("entities", _WORDS),
         ("files", _WORDS),
@@ -494,17 +454,17 @@ SHOWN: RowTable[ShownRow] = RowTable(
     "shown",
     ShownRow,
     (
-        ("session", _TEXT),
-        ("turn", _INT),
-        ("step", _INT),
+        ("session", TEXT),
+        ("turn", INT),
+        ("step", INT),
         ("chain", _HEX),
-        ("position", _INT),
+        ("position", INT),
         ("form", ColumnCodec(str, Form)),
-        ("text", _optional(_HEX)),
-        ("tokens", _INT),
-        ("whole", _INT),
+        ("text", optional(_HEX)),
+        ("tokens", INT),
+        ("whole", INT),
         ("cause", ColumnCodec(str, Cause)),
-        ("time", _TIME),
+        ("time", TIME),
     ),
     identity=("chain", "position", "step", "session"),
     content=("text",),
@@ -516,14 +476,14 @@ HIDDEN: RowTable[HiddenRow] = RowTable(
     "hidden",
     HiddenRow,
     (
-        ("session", _TEXT),
-        ("turn", _INT),
-        ("step", _INT),
+        ("session", TEXT),
+        ("turn", INT),
+        ("step", INT),
         ("chain", _HEX),
         ("before", _WORDS),
-        ("instead", _optional(_HEX)),
+        ("instead", optional(_HEX)),
         ("after", _WORDS),
-        ("asides", _INT),
+        ("asides", INT),
     ),
     identity=("chain", "step", "session"),
     content=("before", "instead", "after"),
@@ -535,12 +495,12 @@ SENT: RowTable[SentRow] = RowTable(
     "sent",
     SentRow,
     (
-        ("session", _TEXT),
-        ("turn", _INT),
-        ("step", _INT),
+        ("session", TEXT),
+        ("turn", INT),
+        ("step", INT),
         ("head", _HEX),
-        ("time", _TIME),
-        ("tokens", _INT),
+        ("time", TIME),
+        ("tokens", INT),
     ),
     identity=("head", "step", "session"),
     of_session=f"(session = :session OR head IN {_OF_MESSAGES})",
@@ -550,19 +510,19 @@ BILL: RowTable[Bill] = RowTable(
     "bill",
     Bill,
     (
-        ("session", _optional(_TEXT)),
-        ("turn", _INT),
-        ("time", _TIME),
-        ("model", _TEXT),
-        ("upstream", _TEXT),
+        ("session", optional(TEXT)),
+        ("turn", INT),
+        ("time", TIME),
+        ("model", TEXT),
+        ("upstream", TEXT),
         ("sent", _USAGE),
         ("whole", _USAGE),
         ("usage", _USAGE),
-        ("calls", _INT),
-        ("faults", _INT),
-        ("refaults", _INT),
-        ("broke", _TEXT),
-        ("overhead_ms", _TIME),
+        ("calls", INT),
+        ("faults", INT),
+        ("refaults", INT),
+        ("broke", TEXT),
+        ("overhead_ms", TIME),
     ),
     identity=("session", "turn"),
     owner="session",
@@ -572,76 +532,23 @@ SUMMARY: RowTable[Summary] = RowTable(
     "summary",
     Summary,
     (
-        ("session", _TEXT),
-        ("branch", _INT),
+        ("session", TEXT),
+        ("branch", INT),
         ("turns", _typed_codec(tuple[int, int])),
-        ("version", _INT),
-        ("text", _TEXT),
-        ("by", _TEXT),
-        ("time", _TIME),
+        ("version", INT),
+        ("text", TEXT),
+        ("by", TEXT),
+        ("time", TIME),
     ),
     identity=("session", "branch", "turns", "version"),
     owner="session",
     texts=("text",),
 )
-MEMORY = MemoryTable(
-    "memory",
-    MemoryRecord,
-    (
-        ("id", _TEXT),
-        ("version", _INT),
-        ("kind", ColumnCodec(str, MemoryKind)),
-        ("standing", ColumnCodec(str, Standing)),
-        ("session", _optional(_TEXT)),
-        ("run", _TEXT),
-        ("created", _TIME),
-        ("time", _TIME),
-        ("codec", _INT),
-        ("size", _INT),
-        ("body", ColumnCodec(bytes, bytes)),
-    ),
-    identity=("id", "version"),
-    texts=("title", "text", "topics", "source", "detail", "why"),
-    of_session=f"id IN {_OF_MEMORIES}",
-    erased_by=("id",),
-)
-MEMORY_LINK: RowTable[MemoryLink] = RowTable(
-    "memory_link",
-    MemoryLink,
-    (
-        ("of", _TEXT),
-        ("to", _TEXT),
-        ("relation", ColumnCodec(str, Relation)),
-        ("time", _TIME),
-        ("run", _TEXT),
-        ("gone", _FLAG),
-    ),
-    identity=("of", "to", "relation"),
-    repeats=True,
-    of_session=f'"of" IN {_OF_MEMORIES} AND "to" IN {_OF_MEMORIES}',
-    erased_by=('"of"', '"to"'),
-)
-MEMORY_USE: RowTable[MemoryUse] = RowTable(
-    "memory_use",
-    MemoryUse,
-    (
-        ("memory", _TEXT),
-        ("how", ColumnCodec(str, Used)),
-        ("time", _TIME),
-        ("session", _optional(_TEXT)),
-        ("task", _optional(ColumnCodec(str, Task))),
-    ),
-    identity=("memory", "how", "time"),
-    repeats=True,
-    of_session=f"session = :session AND memory IN {_OF_MEMORIES}",
-    erased_by=("memory",),
-)
-
 NOTE = NoteTable(
     "note",
     Note,
     tuple(
-        (name, _TEXT)
+        (name, TEXT)
         for name in (
             "space",
             "key",
@@ -660,57 +567,6 @@ NOTE = NoteTable(
     texts=("key", "value"),
     exported=f"scope <> '{Scope.MACHINE}'",
 )
-
-TABLES: tuple[RowTable[Any], ...] = (
-    SESSION,
-    NODE,
-    PAGE,
-    TURN,
-    TOOL,
-    EVENT,
-    REFERENCE,
-    GIST,
-    SHOWN,
-    HIDDEN,
-    SENT,
-    BILL,
-    SUMMARY,
-    MEMORY,
-    MEMORY_LINK,
-    MEMORY_USE,
-    NOTE,
-)
-"""Every table of rows, in the order of a dump (after the content)."""
-
-ERASABLE: tuple[RowTable[Any], ...] = tuple(table for table in TABLES if table.erased_by)
-"""Tables that can have blank rows."""
-
-TABLE_OF: dict[type, RowTable[Any]] = {table.noun: table for table in TABLES}
-
-
-@dataclass(frozen=True, slots=True)
-class Needs:
-    """The content and the sessions that a row depends on."""
-
-    content: tuple[Digest, ...] = ()
-    sessions: tuple[SessionId, ...] = ()
-
-
-def needs(row: Row) -> Needs:
-    """What a row depends on. Raises `BadInput` for content that does not match its hash.
-
-    Rows of the page table apply wherever their message occurs: they do not depend on the session
-    that decided them.
-    """
-    if isinstance(row, Blob):
-        if digest(row.content) != row.digest:
-            raise BadInput(f"content {row.digest} does not have that hash; nothing was changed")
-        return Needs()
-    table = TABLE_OF[type(row)]
-    owners = (getattr(row, table.owner),) if table.owner else ()
-    if None in owners:
-        raise BadInput(f"a {table.name} that belongs to no session; nothing was changed")
-    return Needs(table.addresses(row), owners)
 
 
 def supersedes(newer: Turn, older: Turn) -> bool:

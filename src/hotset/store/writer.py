@@ -39,16 +39,14 @@ from hotset.store.connection import (
     is_full,
     write_transaction,
 )
+from hotset.store.memory_tables import ERASABLE, TABLE_OF, TABLES
 from hotset.store.placement import merge_receipts, place, whole_system, whole_toolbox
 from hotset.store.port import Blob, Row, Writing
-from hotset.store.queries import SqlLookup
+from hotset.store.sql_lookup import SqlLookup
 from hotset.store.store_files import Ballast
 from hotset.store.tables import (
-    ERASABLE,
     GIST,
     NOTE,
-    TABLE_OF,
-    TABLES,
     TURN,
     WORTH_COMPRESSING,
     CompressedContent,
@@ -160,6 +158,7 @@ class Writer:
             self._queue.put(waiting)
             with self._door:
                 self._compressing -= 1
+            del waiting
         self._queue.put(None)
 
     def _run(self) -> None:
@@ -178,6 +177,7 @@ class Writer:
             ended = first is None
             if batch:
                 self._settle(batch)
+            del first, batch  # bodies of megabytes, and the next deposit may be far
         self._disconnect()
 
     def _settle(self, batch: Sequence[_QueuedDeposit]) -> None:

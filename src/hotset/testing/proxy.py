@@ -16,7 +16,7 @@ from typing import Any, Self
 from hotset.config import Upstream, load
 from hotset.nouns.knobs import Knobs, Remembering
 from hotset.nouns.pressure import PressureLimits
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tooling import Tooling
 from hotset.runtime.background import BoundedPool
 from hotset.runtime.machine import Machine
 from hotset.runtime.pressure import MemoryReader
@@ -25,7 +25,7 @@ from hotset.store.port import Store
 from hotset.store.sqlite import SqliteStore
 from hotset.surfaces.proxy.address import Address
 from hotset.surfaces.proxy.limits import Limits
-from hotset.surfaces.proxy.server import listen, run
+from hotset.surfaces.proxy.server import ServedProject, listen, run
 
 PATIENCE = 60.0
 """Factor on waits, so that no test fails because the machine is busy: a process may get a twentieth
@@ -103,7 +103,7 @@ class LocalProxy:
         )
         self._toolbox = toolbox
         self._options: dict[str, Any] = {"sleep": sleep, "bounded": bounded, "limits": limits}
-        self._options |= {"clock": clock, "on_machine": self._started}
+        self._options |= {"clock": clock, "on_served": self._started}
         self._options["memory_reader"] = memory_reader
         self._open_store = open_store or partial(SqliteStore.open, folder, makes_folder=False)
         self._ready = threading.Event()
@@ -179,8 +179,8 @@ class LocalProxy:
             self._failure = error
             self._ready.set()
 
-    def _started(self, machine: Machine) -> None:
-        self._machine, self._loop = machine, asyncio.get_running_loop()
+    def _started(self, served: ServedProject) -> None:
+        self._machine, self._loop = served.machine, asyncio.get_running_loop()
 
     def _serving(self, address: Address, stop: Callable[[], None]) -> None:
         self.address = address

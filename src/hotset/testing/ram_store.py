@@ -32,6 +32,7 @@ from hotset.nouns.page import ROOT, Chain, Digest, Gist, Kind, Page, PageId, Ses
 from hotset.nouns.turn import Event, Node, Reference, Session, ToolSeen, Turn, TurnId, TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
 from hotset.store.lineage import find_origin
+from hotset.store.memory_tables import needs
 from hotset.store.memory_versions import MemoryMerge, refuse_unfit
 from hotset.store.migrations import old_note
 from hotset.store.page_table import read_hidden, read_sent, read_shown
@@ -42,18 +43,25 @@ from hotset.store.port import (
     LATEST,
     MATCHES,
     Blob,
+    BranchStart,
     Census,
     Damage,
     HiddenRow,
     MemoryRows,
+    Moved,
+    OutlinedMessage,
+    OutlinedPage,
     Row,
     SentRow,
     SessionOrigin,
+    SessionOutline,
+    SessionUse,
     ShownRow,
     Where,
     Writing,
 )
-from hotset.store.tables import latest_versions, needs, supersedes
+from hotset.store.session_queries import holds_words
+from hotset.store.tables import latest_versions, supersedes
 
 _Key = TypeVar("_Key")
 _Noun = TypeVar("_Noun")
@@ -429,12 +437,68 @@ class RamStore:
             self._shelves.sessions.values(), key=lambda each: places[each.id], reverse=True
         )
 
+    def recent_ids(self, words: str = "", agent: str = "") -> Sequence[SessionId]:
+        wanted = words.casefold().split()
+        return [
+            each.id
+            for each in self.recent_sessions()
+            if agent in ("", each.agent)
+            and holds_words(wanted, (each.id, each.title, each.agent, each.key))
+        ]
+
+    def session_uses(self, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+        known = [self._shelves.sessions[id] for id in ids if id in self._shelves.sessions]
+        return [
+            SessionUse(each, len(list(self.turns(each.id))), self._shelves.last_turn(each.id))
+            for each in known
+        ]
+
+    def agents(self) -> Sequence[str]:
+        counts = Counter(each.agent for each in self._shelves.sessions.values())
+        return sorted(counts, key=lambda agent: (-counts[agent], agent))
+
+    def branch_starts(self, session: SessionId) -> Sequence[BranchStart]:
+        nodes = list(self.nodes(session))
+        turn_of = {node.chain: node.turn for node in nodes}
+        firsts: dict[int, Node] = {}
+        for node in nodes:
+            if node.branch and not node.aside:
+                firsts.setdefault(node.branch, node)
+        return [
+            BranchStart(branch, node.turn, turn_of.get(node.parent, 0))
+            for branch, node in sorted(firsts.items())
+        ]
+
     def origin(self, asked: RequestReceived) -> SessionOrigin:
         with self._lock:
             return find_origin(asked, self._shelves)
 
-    def turns(self, session: SessionId) -> Iterator[Turn]:
-        return iter([turn for turn in self._shelves.turns.values() if turn.session == session])
+    def turns(self, session: SessionId, within: tuple[int, int] | None = None) -> Iterator[Turn]:
+        mine = (turn for turn in self._shelves.turns.values() if turn.session == session)
+        return iter([turn for turn in mine if _is_within(turn.number, within)])
+
+    def turn_of(self, session: SessionId, number: int = 0) -> Turn | None:
+        if number:
+            return self._shelves.turn(session, number)
+        return self._shelves.last_turn(session)
+
+    def outline(self, session: SessionId) -> SessionOutline:
+        gists = self._shelves.gists
+        pages = [each for each in self._shelves.pages.values() if each.session == session]
+        return SessionOutline(
+            [
+                OutlinedMessage(each.chain, each.parent, each.turn, each.aside)
+                for each in self.nodes(session)
+            ],
+            [
+                OutlinedPage(
+                    *(each.id, each.chain, each.position, each.kind.value, each.turn, each.tool),
+                    each.size,
+                    gists[each.id].tokens if each.id in gists else None,
+                )
+                for each in pages
+            ],
+        )
 
     def nodes(self, session: SessionId) -> Iterator[Node]:
         return iter([node for node in self._shelves.nodes.values() if node.session == session])
@@ -442,13 +506,19 @@ class RamStore:
     def tools(self) -> Iterator[ToolSeen]:
         return iter(tuple(self._shelves.tools.values()))
 
-    def events(self, session: SessionId | None = None, name: str | None = None) -> Iterator[Event]:
-        every = self._shelves.events
+    def events(
+        self,
+        session: SessionId | None = None,
+        name: str | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Event]:
         return iter(
             [
                 event
-                for event in every
-                if session in (None, event.session) and name in (None, event.name)
+                for event in self._shelves.events
+                if session in (None, event.session)
+                and name in (None, event.name)
+                and _is_within(event.turn, within)
             ]
         )
 
@@ -505,9 +575,15 @@ class RamStore:
         with self._lock:
             return _table(self._shelves, chains, as_of)
 
-    def bills(self, session: SessionId | None = None, since: float | None = None) -> Iterator[Bill]:
+    def bills(
+        self,
+        session: SessionId | None = None,
+        since: float | None = None,
+        within: tuple[int, int] | None = None,
+    ) -> Iterator[Bill]:
         every = [bill for bill in self._shelves.bills.values() if session in (None, bill.session)]
-        return iter([bill for bill in every if since is None or bill.time >= since])
+        newer = (bill for bill in every if since is None or bill.time >= since)
+        return iter([bill for bill in newer if _is_within(bill.turn, within)])
 
     def summaries(self, session: SessionId) -> Sequence[Summary]:
         return latest_versions(
@@ -623,8 +699,10 @@ class RamStore:
             size,
         )
 
-    def verify(self) -> Iterator[Damage]:
-        for address, content in self._shelves.blobs.items():
+    def verify(self, moved: Moved | None = None) -> Iterator[Damage]:
+        for done, (address, content) in enumerate(self._shelves.blobs.items(), 1):
+            if moved is not None:
+                moved(done, len(self._shelves.blobs))
             if digest(content) != address:
                 yield Damage("content", address, "its bytes do not have that hash")
         for node in self._shelves.nodes.values():
@@ -651,6 +729,10 @@ class RamStore:
 
     def close(self) -> None:
         self._closed = True
+
+
+def _is_within(number: int, within: tuple[int, int] | None) -> bool:
+    return within is None or within[0] <= number <= within[1]
 
 
 def _table(shelves: _Shelves, chains: Sequence[Chain], as_of: TurnRef | None) -> PageTable:

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from hotset.nouns.deposit import PageAdded, RequestReceived
+from hotset.nouns.bill import Bill
+from hotset.nouns.deposit import Billed, Gisted, PageAdded, RequestReceived
 from hotset.nouns.message import ClientTool, Message, Part, Usage
-from hotset.nouns.page import ROOT, Digest, Kind, Role
+from hotset.nouns.page import ROOT, Digest, Gist, Kind, Role, SessionId
 from hotset.nouns.turn import Event, Outcome, Turn, TurnRef
-from hotset.store.port import SessionOrigin, Store, Where
+from hotset.store.port import SessionOrigin, SessionOutline, Store, Where
 from hotset.testing.contract import checks_in, on_fresh
 from hotset.testing.store_talk import (
     StoreTalk,
+    id_of,
     kept,
     message,
     only_turn,
@@ -176,6 +178,62 @@ def check_sessions_come_by_their_last_use(store: Store) -> None:
 
 
 @on_fresh
+def check_sessions_are_listed_by_words_and_agent(store: Store) -> None:
+    assert list(store.recent_ids()) == list(store.agents()) == [], "an empty store lists a session"
+    coder = StoreTalk(store, agent="coder", key="one")
+    for question in ("Fix the Parser", "now its tests", "and the docs"):
+        coder.turn(question, "done")
+    tester = StoreTalk(store, agent="tester", key="two")
+    tester.turn("run the parser tests", "done")
+    kept(store, PageAdded(None, "coder", Kind.FINDING, b"a note", 9000.0, key="three"))
+    every = [each.id for each in store.recent_sessions()]
+    assert list(store.recent_ids()) == every, "ids and sessions are in different order"
+    assert list(store.recent_ids("PARSER")) == every[:2], "a title's words are not found"
+    assert list(store.recent_ids("parser", "coder")) == [every[1]], "an agent is not told apart"
+    assert list(store.recent_ids("fix tests")) == [], "one of two words was enough"
+    assert list(store.recent_ids("two")) == [every[0]], "a client's name is not found"
+    assert list(store.agents()) == ["coder", "tester"], "agents are not by their sessions"
+    uses = store.session_uses([every[1], SessionId("s00000000000"), every[2]])
+    assert [(each.session.id, each.turns) for each in uses] == [(every[1], 3), (every[2], 0)], (
+        "a session's turns are not counted"
+    )
+    assert uses[0].last is not None, "a session's latest turn is missing"
+    assert (uses[0].last.number, uses[1].last) == (3, None), "another turn is taken for the latest"
+
+
+@on_fresh
+def check_turns_events_and_bills_are_read_in_parts(store: Store) -> None:
+    talk = StoreTalk(store)
+    session, *_ = [talk.turn(f"question {number}", "answer").session for number in range(6)]
+    for number in range(1, 7):
+        kept(store, Event("A", float(number), session, number))
+        id = id_of(store, TurnRef(session, number))
+        kept(store, Billed(id, Bill("model", "", usage=Usage(input=number))))
+    part = (2, 4)
+    assert [each.number for each in store.turns(session, part)] == [2, 3, 4], "other turns came"
+    assert [each.turn for each in store.events(session, within=part)] == [2, 3, 4], (
+        "events of other turns came"
+    )
+    assert [each.turn for each in store.bills(session, within=part)] == [2, 3, 4], (
+        "bills of other turns came"
+    )
+
+
+@on_fresh
+def check_branches_say_where_they_began(store: Store) -> None:
+    talk = StoreTalk(store)
+    session = talk.turn("one", "1").session
+    talk.turn("two", "2")
+    before = list(talk.history)
+    talk.turn("three", "3")
+    assert list(store.branch_starts(session)) == [], "a line without a fork has a branch"
+    talk.history = before
+    talk.turn("three, otherwise", "4")
+    (fork,) = store.branch_starts(session)
+    assert (fork.branch, fork.first, fork.after) == (1, 4, 2), "a fork is somewhere else"
+
+
+@on_fresh
 def check_events_are_found_by_their_name(store: Store) -> None:
     turn = StoreTalk(store).turn("hello", "hi")
     for event in (
@@ -324,6 +382,41 @@ def check_asides_are_kept_and_change_nobodys_identity(store: Store) -> None:
     ), "an aside was lost, or something was kept twice"
     assert {node.branch for node in store.nodes(first.session)} == {0}, "an aside opened a branch"
     assert len(asked.pages) == 3, "new asides are not reported"
+
+
+@on_fresh
+def check_an_outline_says_where_every_message_and_page_of_a_session_is(store: Store) -> None:
+    talk = StoreTalk(store)
+    talk.history = [text_message(Role.SYSTEM, "today is Monday", aside=True)]
+    first = talk.turn("question", "answer")
+    talk.turn("and then?", "nothing")
+    StoreTalk(store, key="another").turn("elsewhere", "far away")
+    page = next(store.pages(Where(session=first.session)))
+    kept(store, Gisted((Gist(page.id, 7, (), (), ()),)))
+    outline = store.outline(first.session)
+    assert [tuple(each) for each in outline.messages] == [
+        (node.chain, node.parent, node.turn, node.aside) for node in store.nodes(first.session)
+    ], "an outline's messages are not those of the session"
+    assert [tuple(each) for each in outline.pages] == [
+        (
+            *(each.id, each.chain, each.position, each.kind, each.turn, each.tool, each.size),
+            7 if each.id == page.id else None,
+        )
+        for each in store.pages(Where(session=first.session))
+    ], "an outline's pages are not those of the session"
+    assert store.outline(SessionId("none")) == SessionOutline([], []), "nothing has an outline"
+
+
+@on_fresh
+def check_a_turn_is_found_by_its_number_and_the_latest_without_one(store: Store) -> None:
+    talk = StoreTalk(store)
+    first = talk.turn("question", "answer")
+    talk.turn("and then?", "nothing")
+    turns = list(store.turns(first.session))
+    assert [store.turn_of(first.session, number) for number in (1, 2)] == turns
+    assert store.turn_of(first.session) == turns[-1], "the latest turn is another"
+    assert store.turn_of(first.session, 3) is None, "there is a turn that never was"
+    assert store.turn_of(SessionId("none")) is None, "no session has a turn"
 
 
 LINEAGE_CHECKS = checks_in(globals())

@@ -5,6 +5,6 @@ Importing this is free; the first count in an encoding loads it (a quarter of a 
 """
 
 from hotset.tokens.counter import count, image, warm
-from hotset.tokens.encodings import Encoding, encoding_of, is_exact
+from hotset.tokens.encodings import Encoding, encoding_of, is_exact, is_loaded
 
-__all__ = ["Encoding", "count", "encoding_of", "image", "is_exact", "warm"]
+__all__ = ["Encoding", "count", "encoding_of", "image", "is_exact", "is_loaded", "warm"]

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotset.nouns.bill import Bill
-from hotset.nouns.message import Usage
+from hotset.nouns.usage import Usage
 
 # Ratio by model family, measured on prompts of coding agents; used until a report arrives.
 _PRIORS = (

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from hotset.errors import Malformed
+from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.handoff import AgentNote, AnyState, HandoffReason, HandoffState, noted_fields
 from hotset.nouns.knobs import Knobs, StateName
 from hotset.nouns.message import ToolSpec
@@ -35,7 +36,7 @@ from hotset.window.leave import (
 from hotset.window.moment import Moment
 from hotset.window.retrieval_tools import TEXT, Fields, decode_arguments, spec
 from hotset.window.step_sizes import Step, WeighedConversation
-from hotset.window.work.state import build_state, state_lines
+from hotset.window.work.state import build_state, program_notes, state_lines
 
 HANDOFF_NOTE = "handoff_note"
 
@@ -144,6 +145,27 @@ def _bare_logs(weighed: WeighedConversation, moment: Moment) -> Iterator[Shown]:
             tokens = moment.count(text) + _AROUND
             if tokens < row.tokens:
                 yield Shown(row.spot, Form.GONE, text, tokens, row.whole, Cause.HANDOFF, moment.now)
+
+
+def offer_notes(state: AnyState | None, moment: Moment) -> tuple[Candidate, ...]:
+    """What a program said with a handoff, for a successor that begins without its state because
+    nothing could leave yet."""
+    notes = "; ".join(" ".join(each.text.split()) for each in program_notes(state))
+    if not notes:
+        return ()
+    text = f"[hotset: noted at the handoff to you: {notes}]"
+    tokens = moment.count(text.encode("utf-8", "replace")) + _AROUND
+    return (
+        Candidate(
+            "handoff",
+            OfferKind.HANDOFF_NOTE,
+            HANDOFF_NOTE,
+            OfferSlot.BEHIND_PROMPT,
+            text,
+            tokens,
+            1.0,
+        ),
+    )
 
 
 def handoff_reason(

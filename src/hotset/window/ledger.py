@@ -13,9 +13,10 @@ from math import ceil
 
 from hotset.nouns.alert import Alert, Threshold
 from hotset.nouns.bill import Bill
-from hotset.nouns.message import Usage
 from hotset.nouns.page import SessionId
 from hotset.nouns.price import Price
+from hotset.nouns.usage import Usage
+from hotset.nouns.window import Cause
 from hotset.window.calibrate import Recount, split_usage
 from hotset.window.price import dollars
 
@@ -77,7 +78,7 @@ class Account:
     breaks: Mapping[str, int]
     """Turns whose prefix did not extend the previous one, by cause."""
     prefix_kept_pct: float
-    """Percentage of turns."""
+    """Percentage of turns; one that hands a window over counts as kept."""
     faults: int
     refaults: int
     faults_per_100: float
@@ -133,7 +134,10 @@ class Counts:
 
     @property
     def prefix_kept_pct(self) -> float:
-        return _pct(self.turns - self.breaks.total(), self.turns) if self.turns else 100.0
+        """A handoff is planned, and its cost stands by itself: that the cache is lost with it says
+        nothing of how well it is kept."""
+        lost = self.breaks.total() - self.breaks[Cause.HANDOFF]
+        return _pct(self.turns - lost, self.turns) if self.turns else 100.0
 
     @property
     def overhead_ms_p95(self) -> float:

@@ -65,6 +65,7 @@ def choose_texts(
     rules = {
         OfferKind.REFERENCE: _Rule(0.0, 1, free, "references"),
         OfferKind.REMINDER: _Rule(0.0, 1, free, "reminders"),
+        OfferKind.HANDOFF_NOTE: _Rule(0.0, 1, free, "handoff notes"),
         OfferKind.EXCERPT: _Rule(prefetch.excerpt, prefetch.excerpts, share, "prefetch"),
         OfferKind.HINT: _Rule(prefetch.hint, prefetch.hints, share, "prefetch"),
         OfferKind.GHOST: _Rule(1.0, 0, 0, "ghosts"),

@@ -16,7 +16,7 @@ from hotset.nouns.knobs import Knobs
 from hotset.nouns.window import Cause, Form, Line, PageTable, Plan, Shown
 from hotset.window.birth import births, rebirths
 from hotset.window.evict import evict
-from hotset.window.handoff import hand_off
+from hotset.window.handoff import hand_off, offer_notes
 from hotset.window.leave import Departure, mend
 from hotset.window.moment import Moment
 from hotset.window.offers import choose_texts, choose_tools, visible_texts
@@ -81,8 +81,9 @@ def plan(
         (index for index, line in enumerate(lines[: sent + 1]) if line.chain in changed), sent + 1
     )
     free = round(knobs.window / moment.scale) - moment.fixed - goes.total
+    untold = () if departure.handoff else offer_notes(moment.asked, moment)
     texts = choose_texts(
-        offers,
+        [*offers, *untold],
         free,
         knobs,
         moment.count,

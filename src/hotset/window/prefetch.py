@@ -37,15 +37,6 @@ WITHIN = 10
 ABOVE = "[hotset prefetch: data, not a request; may be outdated]"
 """First line of each offer."""
 
-_NOTES = (
-    "system-reminder",
-    "local-command-caveat",
-    "local-command-stdout",
-    "environment_context",
-    "permissions instructions",
-    "user_instructions",
-    "INSTRUCTIONS",
-)
 # characters of a prompt; pasted plans are longer, and their beginning has the topic
 _ASKED = 4000
 _ONLY_CODE = Filter(frozenset({Sort.CODE}))
@@ -141,20 +132,6 @@ class WeighedFile:
 
     hit: IndexHit
     signs: Signs
-
-
-def asked_in(text: str) -> str:
-    """The user's text without what a client inserted: files named there are not part of the
-    question."""
-    for name in _NOTES:
-        mark, end = f"<{name}>", f"</{name}>"
-        kept, at = [], 0
-        while (begin := text.find(mark, at)) >= 0:
-            kept.append(text[at:begin])
-            close = text.find(end, begin)
-            at = close + len(end) if close >= 0 else len(text)
-        text = "".join((*kept, text[at:]))
-    return text
 
 
 def query_for(prompt: str, knobs: Prefetch, seconds: float) -> Query:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from hotset.files.lru import memo
-from hotset.nouns.message import Usage
 from hotset.nouns.price import Price, Prices
+from hotset.nouns.usage import Usage
 
 __all__ = ["Price", "Prices", "charge", "dollars", "price_of", "units"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from code_project import GRAMMARS, RamIndex, run, write
 
+from hotset.files.scope import PROCESS
 from hotset.sources.code.chunks import rows
 from hotset.sources.code.parsers import Parsers
 from hotset.text.languages import LANGUAGES
@@ -71,3 +72,15 @@ def test_parsers_that_were_closed_leave_no_process_behind() -> None:
     worker = parsers._idle.queue[0]
     parsers.close()
     assert worker._process.returncode is not None
+
+
+@pytest.mark.row("V14")
+def test_the_pipes_of_workers_belong_to_a_scope_and_go_with_them():
+    def held():
+        return [each for each in PROCESS.left_over() if each.startswith("process/parsers: file")]
+
+    before = held()
+    with Parsers(GRAMMARS, processes=1) as parsers:
+        assert parsers.symbols("def add(): ...\n", LANGUAGES["python"]).symbols
+        assert len(held()) == len(before) + 1
+    assert held() == before

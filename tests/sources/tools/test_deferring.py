@@ -16,7 +16,7 @@ from hotset.nouns.deposit import RequestReceived
 from hotset.nouns.link import link
 from hotset.nouns.message import Answer, DialectName, Loading, ToolSpec
 from hotset.nouns.page import ROOT
-from hotset.nouns.tool import Deferring, Tooling
+from hotset.nouns.tooling import Deferring, Tooling
 from hotset.nouns.turn import TurnId
 from hotset.nouns.window import Hidden
 from hotset.runtime.planner import Planner

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from hotset.nouns.tool import Life, OriginKind, Tooling, ToolStatus, ToolTier
+from hotset.nouns.tool import Life, OriginKind, ToolStatus, ToolTier
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.registry import (
     DEFAULTS,
     after_use,

@@ -645,10 +645,12 @@ def test_how_much_past_uses_count_is_learned_and_undone_like_any_other_knob(
     assert learned == {"toolbox.past": 0.25}
     [row] = rows_of(read_state(place.store), "toolbox.past")
     assert "past uses of tools count" in row.why
-    assert row.undo == "hotset learn reset toolbox.past"
+    assert row.undo == f"hotset learn reset {row.id}"
     toolbox.knobs = lambda: learned_knobs(place.config, read_state(place.store)).toolbox
     assert toolbox.knobs().past == 0.25
 
     place.store.keep(learn_event("LearningReset", KnobsSetting(("toolbox.past",)), 1.0)).result()
     assert changes_in_force(read_state(place.store)) == {}
+    assert toolbox.knobs().past == 1.0
+    toolbox.keep_learned(LearnedPast(0.25, 1.0, 0.1, 0.05, 0.15, 50))
     assert toolbox.knobs().past == 1.0

@@ -71,7 +71,7 @@ class MiniLm:
         return normalise(vectors)
 
     def respond(self, response: PressureResponse) -> None:
-        if response.tier is not MemoryTier.FULL:
+        if response.tier is not MemoryTier.FULL or response.empties:
             self._weights = None  # read again when they are needed
 
     def cache_size(self) -> CacheSize:

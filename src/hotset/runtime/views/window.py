@@ -4,21 +4,23 @@ as a timeline; one page with what became of it. Surfaces read it from here."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import fmean
 
 from hotset.config import Config
+from hotset.errors import NotFound
 from hotset.nouns.bill import Bill
 from hotset.nouns.order import NO_ORDERS, WindowOrders
-from hotset.nouns.page import Chain, Kind, Page, SessionId
-from hotset.nouns.turn import Session, Turn, TurnRef
+from hotset.nouns.page import Chain, Kind, Page, PageId, SessionId
+from hotset.nouns.turn import Event, Session, Turn, TurnRef
 from hotset.nouns.window import WHOLE, Form, PageTable, Shown, Spot
 from hotset.runtime.audit import RETRIEVED, sentence, type_of
 from hotset.runtime.decision import DecidedCandidate, lineage, logged_candidates, reference_in
 from hotset.runtime.reader import gist_of
 from hotset.runtime.session_notes import ratio_at
-from hotset.store.port import Store, Where
+from hotset.store.port import OutlinedPage, Store
 from hotset.window.price import Price, dollars, price_of
 
 _CHARS_PER_TOKEN = 4
@@ -27,6 +29,7 @@ _MOST_TEXT = 200_000  # bytes of a page that are shown at once
 _TOOLS = "tools"
 _HIDDEN = "hidden"
 _MARKS = {"Evicted": "evicted", RETRIEVED: "retrieved", "Bypassed": "bypassed"}
+_MOMENTS = {**_MARKS, "Ordered": "ordered", "Handoff": "handoff"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,45 @@ class TurnPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnMark:
+    """Something that happened in a turn."""
+
+    turn: int
+    name: str
+    """`evicted`, `retrieved`, `bypassed`, `ordered`, `handoff`, or `broke`: the prefix was not
+    extended."""
+    tokens: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTimeline:
+    """All turns of a session in short, as columns."""
+
+    session: str
+    last: int
+    """The latest turn's number."""
+    turns: tuple[int, ...]
+    sent: tuple[int, ...]
+    whole: tuple[int, ...]
+    spent: tuple[float, ...]
+    """Dollars of each turn."""
+    everything: tuple[float, ...]
+    marks: tuple[TurnMark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageLine:
+    """A page in one line."""
+
+    id: str
+    kind: str
+    tool: str
+    turn: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class PageHistory:
     """A page, the form that it has, and what happened to it."""
 
@@ -147,9 +189,9 @@ def read_window(
     orders: WindowOrders = NO_ORDERS,
 ) -> WindowView | None:
     """The window of a turn, the latest without a number; None if there is no such turn."""
-    turns = list(store.turns(session.id))
-    turn = next((each for each in reversed(turns) if number in (0, each.number)), None)
-    if turn is None:
+    latest = store.turn_of(session.id)
+    turn = store.turn_of(session.id, number) if number else latest
+    if turn is None or latest is None:
         return None
     bills = [each for each in store.bills(session.id) if each.turn <= turn.number]
     bill = next((each for each in reversed(bills) if each.turn == turn.number), None)
@@ -158,12 +200,13 @@ def read_window(
     sent = bill.sent.prompt if bill else sum(each.tokens for each in segments)
     window = min(config.budget or price.window, price.window)
     left = _turns_left(bills, config.knobs_for(turn.agent).high * window)
-    costs = [_costs(each, price_of(each.model, config.prices, each.upstream)) for each in bills]
+    prices = _Prices(config)
+    costs = [_costs(each, prices) for each in bills]
     following = _next_to_leave(segments, turn.number)
     return WindowView(
         session=session.id,
         turn=turn.number,
-        turns=turns[-1].number,
+        turns=latest.number,
         model=turn.model,
         started=turn.started,
         window=window,
@@ -188,13 +231,61 @@ def read_timeline(
     bills = {each.turn: each for each in store.bills(session) if first <= each.turn <= last}
     marks: dict[int, dict[str, int]] = {}
     for event in store.events(session):
-        if first <= event.turn <= last and event.name in _MARKS:
-            own, name = marks.setdefault(event.turn, {}), _MARKS[event.name]
+        name = _MARKS.get(event.name)
+        if first <= event.turn <= last and name is not None and not _left_nothing(event):
+            own = marks.setdefault(event.turn, {})
             own[name] = own.get(name, 0) + int(event.detail.get("tokens", 0) or 1)
     return tuple(
         _point(turn, bills.get(turn.number), config, marks.get(turn.number, {}))
         for turn in store.turns(session)
         if first <= turn.number <= last
+    )
+
+
+def read_session_timeline(
+    store: Store, config: Config, session: SessionId, first: int = 1
+) -> SessionTimeline:
+    """Every turn from `first` on; one without a bill has zeros."""
+    latest = store.turn_of(session)
+    last = latest.number if latest is not None else 0
+    shown = range(first, last + 1)
+    bills = {each.turn: each for each in store.bills(session) if each.turn >= first}
+    prices = _Prices(config)
+    costs = [_costs(bills[each], prices) if each in bills else (0.0, 0.0) for each in shown]
+    events = (_mark_of(each) for each in store.events(session) if each.turn >= first)
+    broke = (TurnMark(each.turn, "broke", 0, each.broke) for each in bills.values() if each.broke)
+    return SessionTimeline(
+        session=session,
+        last=last,
+        turns=tuple(shown),
+        sent=tuple(bills[each].sent.prompt if each in bills else 0 for each in shown),
+        whole=tuple(bills[each].whole.prompt if each in bills else 0 for each in shown),
+        spent=tuple(spent for spent, _ in costs),
+        everything=tuple(whole for _, whole in costs),
+        marks=(*filter(None, events), *broke),
+    )
+
+
+def _mark_of(event: Event) -> TurnMark | None:
+    name = _MOMENTS.get(event.name)
+    if name is None or _left_nothing(event):
+        return None
+    detail = event.detail
+    cause = str(detail.get("cause") or detail.get("reason") or detail.get("act") or "")
+    return TurnMark(event.turn, name, int(detail.get("tokens", 0) or 0), cause)
+
+
+def _left_nothing(event: Event) -> bool:
+    """The event says that the prefix changed, and nothing left with it."""
+    return event.detail.get("stubs") == 0
+
+
+def read_page_lines(store: Store, ids: Sequence[str]) -> tuple[PageLine, ...]:
+    """These pages. Raises `NotFound`."""
+    pages = [store.page(PageId(each)) for each in ids]
+    return tuple(
+        PageLine(each.id, each.kind, each.tool, each.turn, _tokens_of(store, each))
+        for each in pages
     )
 
 
@@ -206,7 +297,7 @@ def read_page(
     gist = gist_of(store, page, content)
     is_text = page.media.startswith("text/") or page.media == "application/json"
     turns = list(store.turns(page.session))
-    row, reference = _latest_row(store, page, turns)
+    row, own, reference = _latest_rows(store, page, turns)
     ids = {page.id, reference} - {""}
     asked = [
         sentence(event)
@@ -214,7 +305,6 @@ def read_page(
         if type_of(event) == "retrieval"
         and not ids.isdisjoint((str(event.detail.get("id")), *str(event.detail.get("ids")).split()))
     ]
-    tokens = gist.tokens if row is None else row.tokens
     text = content[:_MOST_TEXT].decode("utf-8", "replace") if is_text else ""
     return PageHistory(
         page=page,
@@ -226,7 +316,7 @@ def read_page(
         cause=row.cause if row is not None else "",
         reference=reference,
         asked_back=tuple(asked),
-        cost=_page_cost(store, config, page, tokens),
+        cost=_page_cost(store, config, page, row, _size_before(own, gist.tokens)),
         order=_order_of(orders, Spot(page.chain, page.position)),
     )
 
@@ -235,16 +325,17 @@ def _read_segments(
     store: Store, turn: Turn, bill: Bill | None, orders: WindowOrders
 ) -> tuple[tuple[WindowSegment, ...], PageTable]:
     """The segments in the order of the window, and the page table behind them."""
-    line = lineage(store.nodes(turn.session), turn)
+    outline = store.outline(turn.session)
+    line = lineage(outline.messages, turn)
     table = store.table(line, turn.ref)
     ratio = ratio_at(turn.model, store, turn.ref)
-    pages: dict[Chain, list[Page]] = {}
+    pages: dict[Chain, list[OutlinedPage]] = {}
     here = frozenset(line)
-    for page in store.pages(Where(session=turn.session)):
+    for page in outline.pages:
         if page.chain in here:
             pages.setdefault(page.chain, []).append(page)
     taken = [each for each in logged_candidates(store, [turn.id]).get(turn.id, ()) if each.is_taken]
-    messages = list(_message_segments(store, turn, line, pages, table=table, orders=orders))
+    messages = list(_message_segments(turn, line, pages, table=table, orders=orders))
     offers = [_offer_segment(each) for each in taken]
     scaled = [
         replace(each, tokens=round(each.tokens * ratio), whole=round(each.whole * ratio))
@@ -262,15 +353,14 @@ def _read_segments(
 
 
 def _message_segments(
-    store: Store,
     turn: Turn,
     line: Sequence[Chain],
-    pages: Mapping[Chain, Sequence[Page]],
+    pages: Mapping[Chain, Sequence[OutlinedPage]],
     *,
     table: PageTable,
     orders: WindowOrders,
 ) -> Iterator[WindowSegment]:
-    gone: list[tuple[Shown, Sequence[Page]]] = []
+    gone: list[tuple[Shown, Sequence[OutlinedPage]]] = []
     for chain in line:
         row = table.shown.get(Spot(chain, WHOLE))
         left = row is not None and not row.is_back
@@ -282,7 +372,7 @@ def _message_segments(
             continue
         for page in pages.get(chain, ()):
             shown = table.shown.get(Spot(chain, page.position))
-            yield _page_segment(store, page, shown, orders)
+            yield _page_segment(page, shown, orders)
         hidden = table.hidden.get(chain)
         if hidden is not None and chain != turn.head:
             size = sum(map(len, (*hidden.before, *hidden.after)))
@@ -292,11 +382,10 @@ def _message_segments(
         yield _gone_segment(gone, orders)
 
 
-def _page_segment(
-    store: Store, page: Page, row: Shown | None, orders: WindowOrders
-) -> WindowSegment:
+def _page_segment(page: OutlinedPage, row: Shown | None, orders: WindowOrders) -> WindowSegment:
     plain = row is None or row.form is Form.FULL
-    tokens = row.whole if row is not None else _tokens_of(store, page)
+    known = page.size // _CHARS_PER_TOKEN if page.tokens is None else page.tokens
+    tokens = row.whole if row is not None else known
     return WindowSegment(
         page.kind,
         Form.FULL if row is None else row.form,
@@ -312,12 +401,12 @@ def _page_segment(
 
 
 def _gone_segment(
-    rows: Sequence[tuple[Shown, Sequence[Page]]], orders: WindowOrders
+    rows: Sequence[tuple[Shown, Sequence[OutlinedPage]]], orders: WindowOrders
 ) -> WindowSegment:
     """The stub of messages that left together."""
     first = rows[0][0]
     every = [page for _, pages in rows for page in pages]
-    kinds = {page.kind.family for page in every}
+    kinds = {Kind(kind).family for kind in {page.kind for page in every}}
     orders_here = (_order_of(orders, Spot(page.chain, page.position)) for page in every)
     return WindowSegment(
         Kind.TOOL_RESULT if Kind.TOOL_RESULT in kinds else Kind.RESPONSE,
@@ -353,7 +442,20 @@ def _boundary(bill: Bill | None, price: Price) -> CacheBoundary:
     )
 
 
-def _costs(bill: Bill, price: Price) -> tuple[float, float]:
+class _Prices(dict[tuple[str, str], Price]):
+    """The price of each model at each upstream, looked up once."""
+
+    def __init__(self, config: Config) -> None:
+        self._known = config.prices
+
+    def __missing__(self, key: tuple[str, str]) -> Price:
+        found = self[key] = price_of(key[0], self._known, key[1])
+        return found
+
+
+def _costs(bill: Bill, prices: _Prices) -> tuple[float, float]:
+    """What the turn cost, and what it would have cost to send everything."""
+    price = prices[bill.model, bill.upstream]
     return dollars(price, bill.usage, bill.calls), dollars(
         price, replace(bill.whole, output=bill.usage.output)
     )
@@ -362,7 +464,7 @@ def _costs(bill: Bill, price: Price) -> tuple[float, float]:
 def _point(turn: Turn, bill: Bill | None, config: Config, marks: Mapping[str, int]) -> TurnPoint:
     spent = whole = 0.0
     if bill is not None:
-        spent, whole = _costs(bill, price_of(bill.model, config.prices, bill.upstream))
+        spent, whole = _costs(bill, _Prices(config))
     return TurnPoint(
         number=turn.number,
         started=turn.started,
@@ -416,33 +518,56 @@ def _say_when(left: int | None, following: WindowSegment | None) -> str:
     return f"in about {turns} at the latest; sooner when that is cheaper"
 
 
-def _latest_row(store: Store, page: Page, turns: Sequence[Turn]) -> tuple[Shown | None, str]:
-    """The page's row in the latest turn that had it, and the reference that stands for it."""
-    nodes = list(store.nodes(page.session))
+def _latest_rows(
+    store: Store, page: Page, turns: Sequence[Turn]
+) -> tuple[Shown | None, Shown | None, str]:
+    """The row that says how the page was shown in the latest turn that had it, the row of the page
+    itself, and the reference that stands for it."""
+    outline = store.outline(page.session)
     for turn in reversed(turns):
-        line = lineage(nodes, turn)
+        line = lineage(outline.messages, turn)
         if page.chain not in line:
             continue
         table = store.table(line, TurnRef(turn.session, turn.number))
+        own = table.shown.get(Spot(page.chain, page.position))
         row = table.shown.get(Spot(page.chain, WHOLE))
         if row is None or row.is_back:
-            row = table.shown.get(Spot(page.chain, page.position))
-            return row, reference_in(row.text) if row is not None else ""
+            return own, own, reference_in(own.text) if own is not None else ""
         index = line.index(page.chain)
         above = (table.shown.get(Spot(chain, WHOLE)) for chain in reversed(line[: index + 1]))
         text = next((each.text for each in above if each is not None and each.text), b"")
-        return replace(row, text=text), reference_in(text)
-    return None, ""
+        return replace(row, text=text), own, reference_in(text)
+    return None, None, ""
 
 
-def _page_cost(store: Store, config: Config, page: Page, tokens: int) -> float:
-    cost = 0.0
+def _page_cost(store: Store, config: Config, page: Page, row: Shown | None, tokens: int) -> float:
+    """Dollars of so many tokens, written once and read with every turn until the page left."""
+    has_left = row is not None and row.form in (Form.GONE, Form.STUB)
+    left = _left_with(store, page) if has_left else None
+    cost, prices = 0.0, _Prices(config)
     for bill in store.bills(page.session):
-        if bill.turn >= page.turn:
-            price = price_of(bill.model, config.prices, bill.upstream)
+        if bill.turn >= page.turn and (left is None or bill.turn < left):
+            price = prices[bill.model, bill.upstream]
             factor = price.write if bill.turn == page.turn else price.read
             cost += tokens * price.input * factor / 1e6
     return cost
+
+
+def _size_before(own: Shown | None, tokens: int) -> int:
+    """A page's tokens while it was in the window."""
+    if own is None:
+        return tokens
+    return own.whole if own.form is Form.STUB else own.tokens
+
+
+def _left_with(store: Store, page: Page) -> int | None:
+    """The turn with which a page left; None if that is not known."""
+    for event in store.events(page.session, "Evicted"):
+        for id in str(event.detail.get("ids", "")).split():
+            with suppress(NotFound):
+                if page.id in store.reference(id).pages:
+                    return event.turn
+    return None
 
 
 def _order_of(orders: WindowOrders, spot: Spot) -> str:

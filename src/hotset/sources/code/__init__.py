@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hotset.sources.code.indexer import index_project, manifest_identity, watch_project
     from hotset.sources.code.manifest import IndexProgress, IndexReport, Manifest, Totals
     from hotset.sources.code.parsers import GRAMMARS, Parsers
+    from hotset.sources.code.prefetches import Prefetches
     from hotset.sources.code.project_index import (
         below,
         catch_up,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         unchanged,
         who_indexes,
     )
-    from hotset.sources.code.source import CodeSource, Prefetches
+    from hotset.sources.code.source import CodeSource
 
 _HOMES = {
     "index_consent": "Consent ConsentAnswer keep_answer read_consent",
@@ -47,7 +48,8 @@ _HOMES = {
         "unchanged who_indexes"
     ),
     "code_search": "DATA find_code list_code",
-    "source": "CodeSource Prefetches",
+    "source": "CodeSource",
+    "prefetches": "Prefetches",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

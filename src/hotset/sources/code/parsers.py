@@ -15,7 +15,6 @@ import queue
 import resource
 import signal
 import struct
-import subprocess
 import sys
 import threading
 from collections.abc import Iterable
@@ -28,7 +27,8 @@ from typing import IO, Self
 
 import msgspec
 
-from hotset.files.scope import PROCESS, ScopedQueue
+from hotset.files.child_process import DEVNULL, PIPE, ChildProcess
+from hotset.files.scope import PROCESS, ResourceScope, ScopedQueue
 from hotset.nouns.retrieval import Span
 from hotset.sources.code.chunks import Chunk, chunks
 from hotset.sources.code.grammars import identity as grammar_identity
@@ -152,7 +152,7 @@ class Parsers:
         try:
             worker = self._idle.get_nowait()
         except queue.Empty:
-            worker = _Worker(self._command)
+            worker = _Worker(self._command, self._scope)
         reply = worker.ask(question)
         if reply is None:
             worker.end()
@@ -178,15 +178,11 @@ def _give_up(question: ParseRequest) -> ParseResult:
 class _Worker:
     """One process, asked by one thread at a time."""
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(self, command: tuple[str, ...], scope: ResourceScope) -> None:
         # Never in the project's folder, and without it on the path: files there must not be
         # imported.
-        self._process = subprocess.Popen(
-            command,
-            cwd="/",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+        self._process = ChildProcess(
+            command, scope=scope, cwd="/", stdin=PIPE, stdout=PIPE, stderr=DEVNULL
         )
 
     def ask(self, question: ParseRequest) -> ParseReply | None:
@@ -201,12 +197,7 @@ class _Worker:
         return None if message is None else msgpack_decoder(ParseReply).decode(message)
 
     def end(self) -> None:
-        self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            with suppress(OSError):
-                stream.close()
-        self._process.wait()
+        self._process.end()
 
 
 _MOST_MEMORY = 2 << 30  # bytes; a megabyte of code takes a twentieth of that

@@ -19,9 +19,9 @@ from hotset.errors import HotsetError, StoreBusy, StoreFailed
 from hotset.files.lock import FileLock
 from hotset.files.private_folder import private_folder
 from hotset.files.root import NotTaken, Root
-from hotset.index import open_index
+from hotset.index import FOLDER, open_index
 from hotset.index.database import SettledIndex, read_settled
-from hotset.index.port import FOLDER, Index
+from hotset.index.port import Index
 from hotset.nouns.embedding import Embedding
 from hotset.nouns.search import Sort
 from hotset.sources.code.manifest import (

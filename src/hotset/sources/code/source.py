@@ -26,6 +26,7 @@ from hotset.nouns.link import Link
 from hotset.nouns.page import Chain, Kind
 from hotset.nouns.search import Entry, Hits, Query, SearchHit, Sort, SourceHits
 from hotset.nouns.turn import Event
+from hotset.sources.code.prefetches import JUDGED, PREFETCHED
 from hotset.sources.code.texts import read_text
 from hotset.sources.port import Scene, Source, TurnEnd
 from hotset.window.arguments import spoken
@@ -37,9 +38,6 @@ from hotset.window.prefetch import (
     judge,
     query_for,
 )
-
-PREFETCHED, JUDGED = "Prefetched", "PrefetchJudged"
-"""Event names: an offer was made; a part of one was judged."""
 
 _THREADS = 2
 _RACE_SECONDS = 0.2
@@ -238,36 +236,6 @@ class CodeSource(Source):
             else:
                 self._open.pop(each.chain)
         return tuple(given)
-
-
-@dataclass(frozen=True, slots=True)
-class Prefetches:
-    """Counts of offers and their verdicts, from events."""
-
-    offered: int = 0
-    """Excerpts and hints."""
-    tokens: int = 0
-    used: int = 0
-    expanded: int = 0
-    wasted: int = 0
-    saved: int = 0
-    """Tokens of excerpts that an action copied from before any action had read their file."""
-
-    def after(self, event: Event) -> Prefetches:
-        detail = event.detail
-        if event.name == PREFETCHED:
-            many = int(detail["excerpts"]) + int(detail["hints"])
-            return replace(
-                self, offered=self.offered + many, tokens=self.tokens + int(detail["tokens"])
-            )
-        if event.name == JUDGED:
-            verdict = str(Verdict(str(detail["verdict"])))
-            return replace(
-                self,
-                saved=self.saved + int(detail["saved"]),
-                **{verdict: getattr(self, verdict) + 1},
-            )
-        return self
 
 
 def offered_event(taken: Sequence[Candidate], scene: Scene) -> Event:

@@ -27,6 +27,7 @@ from hotset.nouns.retrieval import (
 from hotset.nouns.search import Filter, Query
 from hotset.nouns.window import Spot
 from hotset.sealing import seal
+from hotset.sources.history.earlier import earlier_pages
 from hotset.sources.history.page_search import (
     INDEX_SHARE,
     NOT_KEPT_YET,
@@ -49,7 +50,7 @@ from hotset.sources.history.pages import (
     page_text,
 )
 from hotset.sources.history.passages import Passage, find_passages, work_of
-from hotset.sources.history.successor import earlier_pages, work_chains
+from hotset.sources.history.successor import work_chains
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, rank_blocks, terms

@@ -19,6 +19,7 @@ from hotset.nouns.retrieval import Lines, Place, Retrieve, Slice, Whole
 from hotset.nouns.search import Entry, Filter, IndexHit, Lack, Query, Sort
 from hotset.nouns.turn import Node
 from hotset.sealing import seal
+from hotset.sources.history.earlier import earlier_pages
 from hotset.sources.history.pages import (
     current_prompt,
     follow,
@@ -29,7 +30,6 @@ from hotset.sources.history.pages import (
     page_text,
     path_of,
 )
-from hotset.sources.history.successor import earlier_pages
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
 from hotset.text.terms import Term, first_hits, hits, terms

@@ -4,7 +4,7 @@ conversation's line."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -20,6 +20,7 @@ from hotset.nouns.search import Entry, EntryId, Sort
 from hotset.nouns.turn import Node
 from hotset.nouns.window import WHOLE, Spot
 from hotset.sealing import seal
+from hotset.sources.history.page_watermark import WATERMARK, mark_of, reached_number
 from hotset.sources.history.records import index_records
 from hotset.store.port import Store, Where
 from hotset.text.clip import safe_line
@@ -182,14 +183,10 @@ def current_prompt(store: Store, here: Place) -> frozenset[PageId]:
     return frozenset(page.id for page in prompts if page.chain == prompts[-1].chain)
 
 
-WATERMARK = "pages-2"
-"""With another number everything is indexed again: change it with how pages are read or cut."""
-
 _AT_ONCE = 64  # pages a commit
 _BYTES_AT_ONCE = (
     512 * 1024
 )  # of content: about 50 ms of work, and of the index's write lock a tenth of that
-_TAG_BITS = 16
 _MOST_CALLS = 1024  # whose arguments are remembered until their results come by
 
 
@@ -207,7 +204,7 @@ def follow(
     passed = 0
     while batch := _batch(store, at):
         at, last = batch[-1]
-        index.add(_entries(batch, store, paths), _mark(at, last))
+        index.add(_entries(batch, store, paths), Watermark(WATERMARK, mark_of(at, last)))
         index_records(store, index, frozenset(page.session for _, page in batch))
         passed += len(batch)
         if clock() >= until:
@@ -220,24 +217,7 @@ def followed(store: Store, index: Index) -> int:
 
     A store that replaced another one, or was repaired and continued, is indexed anew.
     """
-    return _reached_number(store, index.watermark(WATERMARK))
-
-
-def behind(store: Store, watermarks: Mapping[str, int], most: int) -> int:
-    """Number of pages, at most `most`, that an index with these watermarks does not have yet."""
-    return len(store.pages_after(_reached_number(store, watermarks.get(WATERMARK, 0)), most))
-
-
-def _reached_number(store: Store, mark: int) -> int:
-    number = mark >> _TAG_BITS
-    there = store.pages_after(number - 1, 1) if number else ()
-    return number if there and _mark(*there[0]).number == mark else 0
-
-
-def _mark(number: int, page: Page) -> Watermark:
-    """The page's number with a few bits of its id, to recognise it."""
-    tag = int.from_bytes(blake2b(page.id.encode(), digest_size=_TAG_BITS // 8).digest())
-    return Watermark(WATERMARK, number << _TAG_BITS | tag)
+    return reached_number(store, index.watermark(WATERMARK))
 
 
 def _batch(store: Store, after: int) -> Sequence[tuple[int, Page]]:

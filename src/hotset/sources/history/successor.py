@@ -8,7 +8,6 @@ questions about this line reach what it covers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 
@@ -16,26 +15,20 @@ from hotset.errors import HotsetError
 from hotset.nouns.candidate import Candidate, OfferKind, OfferSlot
 from hotset.nouns.deposit import Deposit, NoteWritten
 from hotset.nouns.knobs import SuccessorKnobs
-from hotset.nouns.note import Space
-from hotset.nouns.page import ROOT, Chain, Kind, Page, PageId, Role, SessionId, digest
-from hotset.nouns.turn import Event, Outcome, Reference, Turn
+from hotset.nouns.page import ROOT, Chain, Kind, Page, Role, SessionId, digest
+from hotset.nouns.turn import CLEARED, COMPACTED, Event, Outcome, Reference, Turn
 from hotset.nouns.window import WHOLE, Line, Piece, Spot, Stub
 from hotset.sealing import seal
+from hotset.sources.history.earlier import EARLIER
 from hotset.sources.port import Scene
-from hotset.store.lineage import Kinship, Parent, is_same_client, parents_in
+from hotset.store.kinship import Kinship, Parent, parents_in
+from hotset.store.lineage import is_same_client
 from hotset.store.port import SessionOrigin, Store, Where
 from hotset.text.client_marks import ContextChange
 from hotset.window.leave import stub_of
 from hotset.window.moment import Moment
 from hotset.window.successor import ContextCut, earlier_text, find_cut
 from hotset.window.work.worklog import WorkSummary, read_work, work_lines
-
-COMPACTED, CLEARED = "Compacted", "Cleared"
-"""Event names."""
-
-EARLIER = Space("earlier")
-"""The id of the reference to what was before, and what the client did, by the last message of the
-first request after it."""
 
 _EVENTS = {ContextChange.COMPACTED: COMPACTED, ContextChange.CLEARED: CLEARED}
 _CHARS_PER_TOKEN = 4
@@ -107,24 +100,6 @@ def note_reference(scene: Scene, taken: Sequence[Candidate]) -> list[Deposit]:
                 parent = Parent(session, Kinship.CONTINUATION, "mark")
                 kept.append(replace(parent.event(session, 0, scene.now), session=None))
     return kept
-
-
-def earlier_pages(store: Store, chains: Sequence[Chain]) -> list[Page]:
-    """The pages that were before a compaction on this line, in order. What the user cleared comes
-    by its id only."""
-    pages: dict[PageId, Page] = {}
-    for note in store.notes(EARLIER, chains).values() if chains else ():
-        id, _, change = (note.value or b"").decode().partition(" ")
-        if change != ContextChange.COMPACTED:
-            continue
-        with suppress(HotsetError):
-            covered = store.reference(id).pages
-            ids = frozenset(covered)
-            for each in covered:
-                if each not in pages:  # the first of its session
-                    found = store.pages(Where(session=store.page(each).session))
-                    pages.update((page.id, page) for page in found if page.id in ids)
-    return list(pages.values())
 
 
 def work_chains(store: Store, session: SessionId) -> frozenset[Chain]:

@@ -31,7 +31,14 @@ from hotset.nouns.memory import (
     Uses,
 )
 from hotset.nouns.note import Scope, Space
-from hotset.sources.memory.kinds import ADVICE_KINDS, KINDS, PERSON, is_same, kinds_of
+from hotset.sources.memory.kinds import (
+    ADVICE_KINDS,
+    KINDS,
+    PERSON,
+    is_routine,
+    is_same,
+    kinds_of,
+)
 from hotset.sources.memory.memory_writer import (
     KEEP_SECONDS,
     NOT_PUT_ASIDE,
@@ -44,7 +51,6 @@ from hotset.sources.memory.memory_writer import (
     sessions_of,
     title_for,
 )
-from hotset.sources.memory.patterns import is_routine
 from hotset.store.port import Store
 from hotset.typed import decode
 

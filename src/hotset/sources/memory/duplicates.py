@@ -21,12 +21,11 @@ from hotset.nouns.memory import (
     Standing,
     Trust,
 )
-from hotset.sources.memory.kinds import PERSON
+from hotset.sources.memory.kinds import PERSON, is_routine
 from hotset.sources.memory.memory_writer import CONSOLIDATE, is_by_hand, join_sources, rank
 from hotset.sources.memory.patterns import (
     FEWEST_SESSIONS,
     is_lasting_file,
-    is_routine,
     normal_message,
     normal_steps,
     run_of_steps,

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 from hotset.errors import BadInput
-from hotset.nouns.memory import DETAILS, MemoryId, MemoryKind, MemoryRecord, Task
+from hotset.nouns.memory import DETAILS, MemoryId, MemoryKind, MemoryRecord, Procedure, Task
 
 RULES, PERSON = "rules", "person"
 """`Provenance.by` of memories made by rules without a model, and of those a person wrote."""
@@ -150,3 +150,13 @@ def is_same(one: MemoryRecord, other: MemoryRecord) -> bool:
         replace(memory, time=0.0, version=0, run="", why="") for memory in (one, other)
     )
     return first == second
+
+
+AFTER_A_CHANGE = "after a change"
+"""How the occasion of a check begins that every change has to pass."""
+
+
+def is_routine(memory: MemoryRecord) -> bool:
+    """True for the checks that every change has to pass."""
+    detail = memory.detail
+    return isinstance(detail, Procedure) and detail.when.lower().startswith(AFTER_A_CHANGE)

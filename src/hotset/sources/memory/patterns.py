@@ -241,7 +241,6 @@ _MOST_FOLDERS = 3
 _MOST_GOAL = 600
 _COMMAND = re.compile(r"`([^`\n]+)`")
 _SHELL = "shell"
-_AFTER_A_CHANGE = "after a change"
 
 
 def confidence(agreeing: int, of: int) -> float:
@@ -723,12 +722,6 @@ def shared_procedure(leader: MemoryId, procedures: Sequence[MemoryRecord]) -> Me
         trust=Trust.OUTCOME,
         tokens=count(text),
     )
-
-
-def is_routine(memory: MemoryRecord) -> bool:
-    """True for the checks that every change has to pass."""
-    detail = memory.detail
-    return isinstance(detail, Procedure) and detail.when.lower().startswith(_AFTER_A_CHANGE)
 
 
 def normal_steps(steps: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hotset import tokens
 from hotset.config import MEMORY, Config
 from hotset.errors import BadConfig, BadInput, HotsetError, NotFound, PageDamaged
+from hotset.files.lru import Lru
 from hotset.index.port import Index
 from hotset.nouns.deposit import Deposit, Erased, Remembered
 from hotset.nouns.knobs import MemoryKnobs
@@ -129,6 +130,9 @@ INDEX_SECONDS = 0.1
 _OVERVIEW_WORTH = 0.4
 """How likely topics or a list of earlier work are used."""
 
+_USUAL_ROOM = 2000
+"""Tokens of an answer."""
+
 _OF_DAYS = 0.5
 """Of the room of an answer, for the days of a question of time that is also about a subject."""
 
@@ -158,6 +162,7 @@ _SEEN = frozenset({Standing.ACTIVE, Standing.CANDIDATE, Standing.SUPERSEDED})
 """Standings that a list shows by default."""
 
 _MOST_GRAPH = 500
+_MOST_GIVEN_UP = 1000  # sessions
 _MOST_BY_RULES = 100
 
 
@@ -235,7 +240,7 @@ class ProjectMemories:
         self._index = index
         self._clock = clock
         self._follow_pages = follow_pages
-        self._logged = logged
+        self.logged = logged
         self._rarity = TermRarity(folder)
         self._overviews = OverviewFile(folder)
         self.continuity = Continuity(config.project, store, clock, folder / "continuity.json")
@@ -244,7 +249,9 @@ class ProjectMemories:
         """Episodes that were put into words by rules since the start: a model may find better
         ones."""
         self._encoding = threading.Lock()
-        self._given_up: dict[SessionId, float] = {}
+        self._given_up: Lru[SessionId, float] = Lru(
+            "sessions given up", count=_MOST_GIVEN_UP, shrinks=False
+        )
         """Sessions that could not be remembered, as far as they went then."""
 
     @property
@@ -295,7 +302,7 @@ class ProjectMemories:
         store = self._open()
         overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
         if query and not topics and (listed := self._answer_time(store, query)) is not None:
-            text = render_days(listed, local_offset, max_tokens=max_tokens)
+            text = render_days(listed, local_offset, max_tokens=max_tokens or _USUAL_ROOM)
             self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
             return text
         if query and not topics:
@@ -311,12 +318,13 @@ class ProjectMemories:
         task: str = "",
         kinds: Sequence[str] = (),
         most: int = 10,
-        max_tokens: int = 2000,
+        max_tokens: int = _USUAL_ROOM,
         session: str = "",
         more: int = 0,
     ) -> RecallAnswer:
         """Memories and pages on a question, with reasons. Raises `BadInput`.
 
+        Without room (`max_tokens` is 0) the items alone: no text of them for a model.
         With `more` (1, then 2, and so on): what earlier answers did not show, also from sessions
         that the question's words hardly match. The text is empty if that was all.
         """
@@ -351,15 +359,19 @@ class ProjectMemories:
         near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
         dated = RenderedText()
         if listed is not None and not more:
-            dated = render_days(listed, local_offset, max_tokens=int(max_tokens * _OF_DAYS))
-        text = self._render(
-            store,
-            found.items,
-            query,
-            found.task,
-            max_tokens=max_tokens - dated.tokens - bool(dated.text),
-            beside=near,
-        )
+            dated = render_days(
+                listed, local_offset, max_tokens=int((max_tokens or _USUAL_ROOM) * _OF_DAYS)
+            )
+        text = RenderedText()
+        if max_tokens:
+            text = self._render(
+                store,
+                found.items,
+                query,
+                found.task,
+                max_tokens=max_tokens - dated.tokens - bool(dated.text),
+                beside=near,
+            )
         if more:
             found, text = self._recall_more(store, asking, text, max_tokens, more)
         loads = (
@@ -574,7 +586,7 @@ class ProjectMemories:
     def unlogged(self) -> ProjectMemories:
         """The same for a person, whose looking is not counted as use."""
         other = copy.copy(self)
-        other._logged = False  # noqa: SLF001 - it is one of these
+        other.logged = False
         return other
 
     def topics(self) -> tuple[Sequence[MemoryTopic], int, int]:
@@ -1293,7 +1305,7 @@ class ProjectMemories:
                 )
 
     def _log(self, store: Store, session: str, deposit: Deposit) -> None:
-        if self._logged or session:
+        if self.logged or session:
             store.keep(deposit)
 
     def _keep_ending(self, store: Store, session: SessionId, turn: int, ending: Ending) -> None:
@@ -1316,7 +1328,7 @@ class ProjectMemories:
             # a bug of ours or a damaged page costs the memories of one session only
             if isinstance(error, HotsetError) and not isinstance(error, PageDamaged):
                 raise
-            self._given_up[session] = last_page
+            self._given_up.put(session, last_page)
             detailed = _log.isEnabledFor(logging.DEBUG)
             _log.warning(
                 "session %s cannot be remembered: %s",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hotset.files.lru import memo
+from hotset.files.lru import CACHES, CacheSize, Lru, estimate_bytes, memo
 from hotset.index.embed.table import WordVectors, shipped_vectors
 from hotset.index.embed.wordpiece import counts_of
 from hotset.nouns.knobs import MemoryKnobs
@@ -32,6 +32,7 @@ from hotset.nouns.memory import (
     Task,
     Trust,
 )
+from hotset.nouns.pressure import PressureResponse
 from hotset.sources.memory.concepts import concepts_of
 from hotset.sources.memory.error_match import LEAST_MATCH, matching_trouble, quoted_error
 from hotset.sources.memory.kinds import PERSON, REMINDED_KINDS
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 _READ = 500  # versions at a time
 _MOST = 5000  # latest memories that are weighed
+_SAMPLED = 8  # memories by which the size of all is estimated
+_MOST_CHANGES = 10_000  # sessions, of some 100 bytes each
 _LONGEST = 3000  # characters of a prompt or a memory
 _SHORT = 300  # characters: a longer prompt is more than a question
 _SENTENCES = 16
@@ -217,21 +220,34 @@ class TellableMemories:
         self._vectors: tuple[Floats, Floats] | None = None
         self._often: Counter[str] = Counter()
         """How many of them have a word."""
-        self._changes: dict[str, float] = {}
+        self._changes: Lru[str, float] = Lru(
+            "sessions with changes", count=_MOST_CHANGES, shrinks=False
+        )
         """Sessions that changed files, and when."""
+        CACHES.add(self)
+
+    def respond(self, response: PressureResponse) -> None:
+        """Nothing: the next prompt would read and embed all of them again."""
+
+    def cache_size(self) -> CacheSize:
+        known, vectors = tuple(self._known.values()), self._vectors
+        some = known[-_SAMPLED:]
+        size = sum(map(estimate_bytes, some)) * len(known) // max(1, len(some))
+        size += sum(each.nbytes for each in vectors) if vectors is not None else 0
+        return CacheSize("memories to tell", len(known), size, _MOST, "entries", shrinks=False)
 
     def follow(self, store: Store) -> None:
         """Read the versions that are new."""
         with self._lock:
             if self._store is not store:  # opened anew
                 self._store, self._read, self._known, self._vectors = store, 0, {}, None
-                self._changes = {}
+                self._changes.clear()
             while some := store.memories_after(self._read, _READ):
                 self._read = some[-1][0]
                 for _, memory in some:
                     if isinstance(memory.detail, Episode) and memory.detail.artifacts:
                         for session in sessions_of(memory.source):
-                            self._changes[session] = memory.created
+                            self._changes.put(session, memory.created)
                     self._known.pop(memory.id, None)
                     if (new := tellable(memory)) is not None:
                         self._known[memory.id] = new

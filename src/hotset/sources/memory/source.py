@@ -317,7 +317,10 @@ class MemorySource(Source):
         if not query.words.strip():
             return SourceHits()
         kinds = [kind for kind in MemoryKind if kind is not MemoryKind.ARRANGEMENT]  # our own
-        found = self._memories.recall(query.words, kinds=kinds, most=query.most).recall.items
+        room = 2000 if self._memories.logged else 0  # what is logged says what would be shown
+        found = self._memories.recall(
+            query.words, kinds=kinds, most=query.most, max_tokens=room
+        ).recall.items
         since, until = query.only.since or -inf, query.only.until or inf
         latest = [each for each in found[: query.most] if since <= each.time < until]
         return SourceHits([_memory_hit(each) for each in latest])

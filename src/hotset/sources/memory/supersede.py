@@ -20,7 +20,6 @@ from hotset.nouns.memory import (
     Trust,
 )
 from hotset.nouns.page import SessionId
-from hotset.sources.memory.changes import OPPOSITES, replaces
 from hotset.sources.memory.encode.encoder import ledger_id
 from hotset.sources.memory.kinds import KINDS, RULES, is_same
 from hotset.sources.memory.memory_writer import (
@@ -36,6 +35,7 @@ from hotset.store.port import Store
 from hotset.text.stems import root
 from hotset.text.stops import STATEMENT
 from hotset.text.terms import topic_words
+from hotset.window.work.changes import OPPOSITES, replaces
 
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+(?:[.,]\d+)*|[^\W\d_a-zA-Z]+")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?=[^\w]|[a-zA-Z%]{1,4}\b|$)")

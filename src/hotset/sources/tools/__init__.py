@@ -19,10 +19,7 @@ if TYPE_CHECKING:
         readable as readable,
     )
     from hotset.sources.tools.client_tools import (
-        client_tool_name as client_tool_name,
         hand_over as hand_over,
-        latest_tools as latest_tools,
-        never_called as never_called,
         weigh_tools as weigh_tools,
     )
     from hotset.sources.tools.found.servers import (
@@ -43,6 +40,12 @@ if TYPE_CHECKING:
         running_everywhere as running_everywhere,
     )
     from hotset.sources.tools.schemas import compact as compact
+    from hotset.sources.tools.session_tools import (
+        client_tool_name as client_tool_name,
+        estimate_tokens as estimate_tokens,
+        latest_tools as latest_tools,
+        never_called as never_called,
+    )
     from hotset.sources.tools.source import (
         USED as USED,
         ToolSource as ToolSource,
@@ -59,12 +62,8 @@ if TYPE_CHECKING:
 
 _FACE = {
     "approval": ("KnownTool", "ToolState", "diff", "readable"),
-    "client_tools": (
-        *("client_tool_name", "hand_over"),
-        "latest_tools",
-        "never_called",
-        "weigh_tools",
-    ),
+    "client_tools": ("hand_over", "weigh_tools"),
+    "session_tools": ("client_tool_name", "estimate_tokens", "latest_tools", "never_called"),
     "found.servers": (
         *("add_servers", "blank_comments", "decode_jsonc", "known_client_files", "read_client"),
         "remove_server",

@@ -36,7 +36,8 @@ from hotset.files.open import NotRegular, open_regular
 from hotset.files.private_folder import private_folder
 from hotset.files.root import Stat
 from hotset.files.write import is_full, replace_file
-from hotset.nouns.tool import Life, OriginKind, Tooling, ToolMetrics, ToolStatus, ToolTier
+from hotset.nouns.tool import Life, OriginKind, ToolMetrics, ToolStatus, ToolTier
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.found.folders import lstat_of
 
 FILE = "registry.json"

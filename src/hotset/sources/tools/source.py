@@ -37,11 +37,13 @@ from hotset.nouns.search import Query, SearchHit, Sort, SourceHits
 from hotset.nouns.tool import UNLIKELY, Ghost, Tool
 from hotset.nouns.turn import Event, TurnId, TurnRef
 from hotset.sources.port import Scene, Source, TurnEnd
-from hotset.sources.tools.client_tools import describe_left_out, latest_tools, never_called
+from hotset.sources.tools.client_tools import describe_left_out
 from hotset.sources.tools.schemas import compact
+from hotset.sources.tools.session_tools import latest_tools, never_called
 from hotset.sources.tools.sweep import CYCLE
 from hotset.sources.tools.toolbox import Toolbox, ToolLibrary, ToolUse
 from hotset.store.port import Store
+from hotset.text.client_notes import asked_in
 from hotset.text.clip import clip_prose, safe_line
 from hotset.typed import decode
 from hotset.window.birth import shorten_alone
@@ -54,7 +56,6 @@ from hotset.window.ghosts import (
     ghost_text,
     not_in_client,
 )
-from hotset.window.prefetch import asked_in
 from hotset.window.repeats import content_id
 from hotset.window.retrieval_tools import SPECS
 from hotset.window.slice.fit import clip_to_tokens, fits

@@ -22,7 +22,8 @@ import msgspec
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
 from hotset.nouns.note import Space
-from hotset.nouns.tool import Life, OriginKind, Tooling, ToolMetrics, ToolStatus
+from hotset.nouns.tool import Life, OriginKind, ToolMetrics, ToolStatus
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.found.created import CreatedTools
 from hotset.sources.tools.graph import ToolGraph
 from hotset.sources.tools.registry import (

@@ -4,7 +4,6 @@ while calls wait for it."""
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import Self
 import click
 
 from hotset.config import Config
+from hotset.files.child_process import DEVNULL, PIPE, ChildProcess
 from hotset.files.scope import PROCESS
 
 _NICENESS = 10  # beside an agent that works
@@ -50,7 +50,7 @@ class ChildFollower:
         self._every = every
         self._ended = threading.Event()
         self._thread = PROCESS.new_thread(self._follow, f"hotset-{command[0]}")
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: ChildProcess | None = None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -60,7 +60,7 @@ class ChildFollower:
         self._ended.set()
         self._thread.join()
         if self._child is not None:
-            _end_child(self._child)
+            self._child.leave()  # without its stdin it stops at the next step
 
     def _follow(self) -> None:
         earliest = 0.0
@@ -68,20 +68,20 @@ class ChildFollower:
             if self._child is not None:
                 if self._child.poll() is None:
                     continue
-                _end_child(self._child)
+                self._child.leave()
                 self._child = None
                 earliest = time.monotonic() + self._rest
             if time.monotonic() >= earliest and self._is_due():
                 self._child = self._start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> ChildProcess:
         """Starts it with -P: modules in the project's folder must not be imported."""
         config = self._config
         ours = [sys.executable, "-P", "-m", "hotset", *self._command, "--while-stdin", "--quiet"]
-        return subprocess.Popen(
+        return ChildProcess(
             [*ours, "--project", str(config.project), "--data", str(config.folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdin=PIPE,
+            stdout=DEVNULL,
             start_new_session=True,  # Ctrl-C is for us: the child ends when we close its stdin
         )
 
@@ -97,10 +97,3 @@ def follow_stdin(stop: Callable[[], object]) -> None:
 
     os.nice(_NICENESS)
     PROCESS.thread(read, "hotset-stdin")
-
-
-def _end_child(child: subprocess.Popen[bytes]) -> None:
-    """Closes the child's stdin: it stops at the next step, and is not waited for."""
-    assert child.stdin is not None
-    with suppress(OSError):
-        child.stdin.close()

@@ -11,7 +11,7 @@ import msgspec
 from hotset.errors import BadInput, NotFound
 from hotset.nouns.page import Page
 from hotset.nouns.turn import Session, Turn
-from hotset.nouns.window import Cause, Form
+from hotset.nouns.window import Cause
 from hotset.runtime.decision import (
     Difference,
     HiddenAround,
@@ -21,6 +21,7 @@ from hotset.runtime.decision import (
     read_decision,
 )
 from hotset.runtime.reader import Store, find_session, open_existing
+from hotset.runtime.views.words import CAUSE_WORDS, FORM_WORDS
 from hotset.runtime.wire import DIALECTS
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import (
@@ -38,25 +39,6 @@ from hotset.surfaces.cli.terminal import (
 _FIRST_LINES = 3
 _INDENT = 6
 _PAGES_NAMED = 6
-
-_FORMS = {
-    Form.EXCERPT: "an excerpt",
-    Form.ECHO: "a line that points to the same result",
-    Form.OVERLAP: "its new lines, and where the others are",
-    Form.CHANGE: "what changed",
-    Form.STUB: "a reference",
-    Form.GONE: "a reference and a log",
-}
-_CAUSES = {
-    Cause.BIRTH: "when it was first shown",
-    Cause.OVERFLOW: "because the window would have overflowed",
-    Cause.COLD: "because the provider's cache was cold anyway",
-    Cause.REWOUND: "because the client had changed the past anyway",
-    Cause.PAYS: "because reading it on would have cost more",
-    Cause.GROWN: "because too many steps were in the window",
-    Cause.HANDOFF: "because the agent handed its window over",
-    Cause.PERSON: "because a person ordered it",
-}
 
 
 @click.command(
@@ -119,9 +101,9 @@ def plan(chosen: ProjectOptions, session: str, turn: str, *, as_json: bool) -> N
         rows = [
             (
                 each.page.id if each.page is not None else "a whole message",
-                _FORMS.get(each.row.form, "whole again"),
+                FORM_WORDS.get(each.row.form, "whole again"),
                 f"{each.row.tokens:,} of {each.row.whole:,}",
-                _CAUSES[each.row.cause],
+                CAUSE_WORDS[each.row.cause],
                 each.knob,
             )
             for each in decided.forms
@@ -259,11 +241,11 @@ def _total(turn_diff: Difference) -> str:
 
 def _change_lines(store: Store, change: PageChange, full: bool) -> Iterator[str]:
     when = "now" if change.fresh and change.cause is not Cause.BIRTH else ""
-    why = " ".join(part for part in (when, _CAUSES[change.cause]) if part)
+    why = " ".join(part for part in (when, CAUSE_WORDS[change.cause]) if part)
     yield click.style(
         f"{_name(change)}  {change.whole:,} → {change.tokens:,} tokens", fg="yellow", bold=True
     )
-    yield f"  {_FORMS.get(change.form, change.form)}, {why}"
+    yield f"  {FORM_WORDS.get(change.form, change.form)}, {why}"
     if change.reference is not None:
         about = f", about {', '.join(change.reference.topics)}" if change.reference.topics else ""
         yield plain(

@@ -21,10 +21,10 @@ from hotset.runtime.learned_state import learn_event, read_state
 from hotset.runtime.learning import pinned_knobs
 from hotset.runtime.reader import open_existing, open_or_empty, open_to_look
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.replay import print_notes, sessions_in
 from hotset.surfaces.cli.terminal import (
     count,
-    counting,
     emit,
     emit_json,
     moment,
@@ -518,9 +518,7 @@ def revert(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
 
 
 def _write_reverts(store: Store, own: Sequence[ChangeRow]) -> None:
-    decisions = [
-        ChangeDecision(row.id, "a person took it back", row.saved, BY_PERSON) for row in own
-    ]
+    decisions = [ChangeDecision(row.id, "a person took it back", by=BY_PERSON) for row in own]
     now = time.time()
     events = [learn_event("ChangeRolledBack", decision, now) for decision in decisions]
     if events:
@@ -541,7 +539,7 @@ def _refuse_revert(own: Sequence[ChangeRow], state: LearnState, chosen: ProjectO
                     f"first: {undo}"
                 )
         held = [name for name in row.knobs if frozen_names(state, name)]
-        if why := _why_frozen(held, replace(state, all_frozen=False), chosen):
+        if why := _why_frozen(held, replace(state, frozen_at=0), chosen):
             raise Conflict(f"{row.id} stays: {why}")
 
 

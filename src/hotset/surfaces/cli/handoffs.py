@@ -44,7 +44,7 @@ def handoffs(
     with open_or_empty(chosen.config()) as store:
         found = list(handoffs_in(store, find_session_id(store, session)))[::-1]
     if number is not None:
-        _show_one(found, number, as_json=as_json)
+        _show_one(chosen, found, number, as_json=as_json)
         return
     found = found[:limit]
     if as_json:
@@ -78,7 +78,9 @@ def handoffs(
     chosen.say(f"\nRead one with: {chosen.hint(f'handoffs {found[0].session} {found[0].index}')}")
 
 
-def _show_one(found: list[SessionHandoff], number: int, *, as_json: bool) -> None:
+def _show_one(
+    chosen: ProjectOptions, found: list[SessionHandoff], number: int, *, as_json: bool
+) -> None:
     """Prints one handoff. Raises `NotFound`."""
     one = next((each for each in found if each.index == number), None)
     if one is None:
@@ -98,7 +100,7 @@ def _show_one(found: list[SessionHandoff], number: int, *, as_json: bool) -> Non
     emit("")
     emit(one.text)
     for each in one.references:
-        emit(f"bring back: hotset recall {each}")
+        emit(f"bring back: {chosen.hint(f'recall {each}')}")
 
 
 def _began(each: SessionHandoff) -> str:

@@ -24,12 +24,12 @@ from hotset.surfaces.cli.child import ChildFollower, follow_stdin, while_stdin
 from hotset.surfaces.cli.consent import require_consent
 from hotset.surfaces.cli.exit import FOUND, INTERRUPTED, OK, signals_to
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
     emit_json,
     moment,
-    progress_bar,
     size,
     span,
 )
@@ -232,22 +232,12 @@ def _stop_event(config: Config, *, while_stdin: bool) -> Iterator[threading.Even
 
 @contextmanager
 def _progress(chosen: ProjectOptions) -> Iterator[Callable[[IndexProgress], None]]:
-    """A progress bar on stderr; nothing without a terminal."""
-    with progress_bar(quiet=chosen.quiet, middle="files  {task.fields[rate]}") as bar:
-        if bar is None:
-            yield lambda _: None
-            return
-        task = bar.add_task("looking for changes", total=None, rate="")
+    """A line on stderr; nothing without a terminal."""
+    with counting("looking for changes", quiet=chosen.quiet) as line:
 
         def moved(to: IndexProgress) -> None:
-            done = to.done >= to.total
-            bar.update(
-                task,
-                description="making it fast to search" if done else "indexing",
-                completed=to.done,
-                total=to.total,
-                rate=f"{to.done / max(to.seconds, 0.001):,.0f}/s",
-            )
+            title = "making it fast to search" if to.done >= to.total else "indexing files"
+            line.move(to.done, to.total, title)
 
         yield moved
 

@@ -4,6 +4,7 @@ a damaged store, and move sessions between stores as JSON lines."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -17,9 +18,9 @@ from hotset.runtime.maintenance import Export, RepairReport, import_lines, repai
 from hotset.runtime.reader import find_session_id, has_store, open_existing
 from hotset.surfaces.cli.exit import FOUND
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.progress import ProgressLine, counting
 from hotset.surfaces.cli.terminal import (
     count,
-    counting,
     emit,
     emit_json,
     safe_text,
@@ -35,8 +36,8 @@ def verify(chosen: ProjectOptions, as_json: bool) -> int | None:
     """Check every byte that is kept. Changes nothing; exits with 1 where something is damaged."""
     with open_existing(chosen.config()) as store:
         census, missing = store.census(), store.missing()
-        with counting("checking", None, quiet=chosen.quiet) as counter:
-            damages = list(counter.over(chain(store.verify(), verify_learning(store))))
+        with counting("checking", quiet=chosen.quiet) as line:
+            damages = list(chain(store.verify(line.move), verify_learning(store)))
     if as_json:
         emit_json({"ok": not damages, "census": census, "damages": damages})
     elif damages:
@@ -181,11 +182,27 @@ def import_(chosen: ProjectOptions, file: str, *, with_gaps: bool, as_json: bool
     again: it adds the rest.
     """
     folder = chosen.config().folder
-    with _source(file) as source, counting("importing", None, quiet=chosen.quiet) as counter:
-        new = import_lines(folder, source, counter.over, gaps=with_gaps)
+    rows = ProgressLine("rows")
+    with (
+        _source(file) as source,
+        counting("importing", _size_of(file), quiet=chosen.quiet, written=size) as line,
+    ):
+        new = import_lines(folder, _lines(source, line), rows.over, gaps=with_gaps)
     if as_json:
-        emit_json({"rows": counter.count, "new": new})
-    chosen.say(f"{count(counter.count, 'row')} read, {new:,} of them new")
+        emit_json({"rows": rows.count, "new": new})
+    chosen.say(f"{count(rows.count, 'row')} read, {new:,} of them new")
+
+
+def _size_of(file: str) -> int | None:
+    """Bytes of a file; None for a pipe."""
+    path = Path(file).expanduser()
+    return path.stat().st_size if file != "-" and path.is_file() else None
+
+
+def _lines(source: BinaryIO, line: ProgressLine) -> Iterator[bytes]:
+    for each in source:
+        yield each
+        line.step(len(each))
 
 
 def _source(file: str) -> BinaryIO:

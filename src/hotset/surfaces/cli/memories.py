@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,7 +20,7 @@ from hotset.nouns.memory import (
     Standing,
     Uses,
 )
-from hotset.nouns.progress import Progress, silent
+from hotset.nouns.progress import Progress
 from hotset.runtime.reader import (
     empty_where_missing,
     find_session,
@@ -30,12 +30,12 @@ from hotset.runtime.reader import (
 )
 from hotset.sources.memory import KINDS
 from hotset.surfaces.cli.options import ProjectOptions
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
     moment,
     plain,
-    progress_bar,
     shortened,
     span,
     table,
@@ -138,20 +138,11 @@ def _latest_may_be_missing(what: str, chosen: ProjectOptions) -> Iterator[None]:
 
 @contextmanager
 def progress(chosen: ProjectOptions) -> Iterator[Progress]:
-    """A bar on stderr that appears with the first step; nothing without a terminal."""
-    with progress_bar(quiet=chosen.quiet) as bar:
-        if bar is None:
-            yield silent
-            return
-        tasks: dict[str, Any] = {}
+    """A line on stderr that appears with the first step; nothing without a terminal."""
+    with counting("", quiet=chosen.quiet) as line:
 
         def moved(what: str, done: int, of: int) -> None:
-            if what not in tasks:
-                for task in tasks.values():
-                    bar.remove_task(task)
-                tasks.clear()
-                tasks[what] = bar.add_task(what, total=None)
-            bar.update(tasks[what], completed=done, total=of or None)
+            line.move(done, of or None, what)
 
         yield moved
 

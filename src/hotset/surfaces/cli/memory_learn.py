@@ -36,8 +36,9 @@ from hotset.surfaces.cli.memories import (
     progress,
 )
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.replay import print_notes
-from hotset.surfaces.cli.terminal import count, counting, emit, emit_json, table
+from hotset.surfaces.cli.terminal import count, emit, emit_json, table
 
 if TYPE_CHECKING:
     from hotset.sources.memory import ProjectMemories

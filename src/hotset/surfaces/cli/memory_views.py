@@ -255,7 +255,9 @@ def search(
 
     with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         index_new(memories, chosen)
-        answer = memories.recall(" ".join(query), task=task or "", kinds=kinds, most=limit)
+        answer = memories.recall(
+            " ".join(query), task=task or "", kinds=kinds, most=limit, max_tokens=0
+        )
         recall = answer.recall
         is_empty = not recall.items and not has_any(memories)
     listed = {each.id for day in answer.days for each in day.memories}

@@ -13,8 +13,8 @@ import click
 from hotset.config import Config, load
 from hotset.errors import BadInput
 from hotset.nouns.knobs import PROFILES
-from hotset.runtime.filters import parse_moment as _moment
 from hotset.surfaces.cli.terminal import say
+from hotset.text.moments import parse_moment as _moment
 
 _Given = TypeVar("_Given")
 _Parsed = TypeVar("_Parsed")

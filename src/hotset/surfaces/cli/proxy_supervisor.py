@@ -13,7 +13,6 @@ import os
 import secrets
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -27,6 +26,7 @@ from urllib.parse import urlsplit
 from hotset import __version__
 from hotset.config import Config
 from hotset.errors import HotsetError
+from hotset.files.child_process import ChildProcess, TimeoutExpired
 from hotset.files.private_folder import private_folder
 from hotset.files.scope import PROCESS
 from hotset.surfaces.proxy.address import HOST, Address, find_proxy, read_note
@@ -71,7 +71,7 @@ class ProxySupervisor:
         self._config, self._flags, self._failed = config, flags, failed
         self._found = found
         self._hold = ExitStack()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: ChildProcess | None = None
         """None where another process started it."""
         self._over = threading.Event()
         self._watcher = PROCESS.new_thread(self._watch, "supervisor")
@@ -107,7 +107,7 @@ class ProxySupervisor:
         if self._child is not None:
             # We gave up our lease, so it stops now, unless another wrap holds one: then we do not
             # wait for it.
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(TimeoutExpired):
                 self._child.wait(_STOP_SECONDS)
                 clear_leases(self._config.folder)
 
@@ -192,19 +192,17 @@ class ProxySupervisor:
                 raise
             self._take_over(hold.pop_all(), proxy, address)
 
-    def _take_over(
-        self, hold: ExitStack, child: subprocess.Popen[bytes] | None, address: Address
-    ) -> None:
+    def _take_over(self, hold: ExitStack, child: ChildProcess | None, address: Address) -> None:
         self._hold.close()
         self._hold, self._child, self.address, self._since = hold, child, address, time.monotonic()
 
-    def _spawn(self, ready: Path, stdin: int, where: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _spawn(self, ready: Path, stdin: int, where: Sequence[str]) -> ChildProcess:
         fresh = os.O_TRUNC if self.log.exists() and self.log.stat().st_size > _LOG_MOST else 0
         out = os.open(
             self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | fresh, 0o600
         )
         try:
-            return subprocess.Popen(
+            return ChildProcess(
                 # -P: we run in the project's folder, and modules in it must not be imported.
                 [
                     sys.executable,
@@ -226,7 +224,7 @@ class ProxySupervisor:
         finally:
             os.close(out)
 
-    def _await_address(self, proxy: subprocess.Popen[bytes], ready: Path) -> Address:
+    def _await_address(self, proxy: ChildProcess, ready: Path) -> Address:
         """The address of the proxy, once it serves. Raises `HotsetError`."""
         seconds = _START_SECONDS * self._config.patience
         deadline = time.monotonic() + seconds

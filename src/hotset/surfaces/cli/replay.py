@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from msgspec import to_builtins
 
 from hotset.config import load, parse_knobs
 from hotset.errors import BadInput, NotFound
+from hotset.files.write import write_output
 from hotset.nouns.knobs import Knobs
 from hotset.replay.conversation import RecordedSession
 from hotset.replay.formats import read
@@ -25,12 +27,13 @@ from hotset.replay.report import (
     describe_pauses,
     describe_row,
     gather,
-    replay as replayed,
+    measure_all,
+    report_on,
 )
 from hotset.surfaces.cli.options import as_json, examples
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.terminal import (
     count,
-    counting,
     emit,
     emit_json,
     plain,
@@ -41,6 +44,8 @@ from hotset.surfaces.cli.terminal import (
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from hotset.replay.estimate import Replayed
 
 _ALL = "all"
 _CHANGED = "+set"
@@ -73,6 +78,7 @@ _ROOMY = 100
 
 @click.command(
     epilog=examples(
+        "hotset replay ~/.claude/projects --html report.html",
         "hotset replay ~/.claude/projects --window 200000",
         "hotset replay session.jsonl --policy default --policy full --json",
         "hotset replay runs.jsonl.gz --provider openai --policy all",
@@ -131,6 +137,13 @@ _ROOMY = 100
 @click.option(
     "--by-length", is_flag=True, help="Also print the cost by the length of full history's prompt."
 )
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write one page to look at and to share: numbers, nothing of what was said.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print only data and errors.")
 @as_json
 def replay(
@@ -143,6 +156,7 @@ def replay(
     ttl: int | None,
     everything: bool,
     by_length: bool,
+    page: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -161,6 +175,8 @@ def replay(
     known = {**KNOBS, **config.own_profiles}
     changed = _changed_knobs(policies, settings, known)
     makers = _chosen_makers(policies, changed, roster)
+    if page is not None and DEFAULT not in makers:
+        raise click.UsageError(f"--html shows what hotset saves: add --policy {DEFAULT}")
     with counting("reading", None, quiet=quiet) as counter:
         notes: list[str] = []
         sets = gather(counter.over(sessions_in(paths, notes)), ruling, everything=everything)
@@ -168,8 +184,20 @@ def replay(
     if not sets:
         raise NotFound("there is nothing to replay: no model replies in these sessions")
     with counting("replaying", sum(each.rounds(makers) for each in sets), quiet=quiet) as counter:
-        reports = [replayed(each, makers, ruling, time.perf_counter, counter.step) for each in sets]
-    reports = [replace(each, knobs=_knob_differences(changed, known)) for each in reports]
+        measured = [
+            measure_all(each, makers, ruling, time.perf_counter, counter.step) for each in sets
+        ]
+    pairs = list(zip(sets, measured, strict=True))
+    differences = _knob_differences(changed, known)
+    reports = [
+        replace(report_on(each, makers, ruling, figures), knobs=differences)
+        for each, figures in pairs
+    ]
+    if page is not None:
+        flags = _flags_again(policies, settings, window, provider, ttl, everything=everything)
+        named = " ".join(dict.fromkeys(map(_public_path, paths)))  # `~` must not be quoted
+        command = f"hotset replay {named} {shlex.join([*flags, '--html', 'report.html'])}"
+        _write_page(page, pairs, ruling, command, quiet=quiet)
     if as_json:
         emit_json(reports[0] if len(reports) == 1 else reports)
         return
@@ -178,6 +206,38 @@ def replay(
         if by_length:
             emit(_length_table(report))
             say(quiet=quiet)
+
+
+def _write_page(page: Path, pairs: Replayed, ruling: Ruling, command: str, *, quiet: bool) -> None:
+    from hotset.replay.estimate import estimate  # noqa: PLC0415 - only for --html
+    from hotset.surfaces.cli.replay_page import render_page  # noqa: PLC0415
+
+    write_output(page, [render_page(estimate(pairs, ruling), command).encode()])
+    say(f"wrote {page}: numbers, nothing of what was said; look at it in a browser", quiet=quiet)
+
+
+def _public_path(path: Path) -> str:
+    """A path as a shared page may name it: where agents keep sessions, and nothing of a person."""
+    here = path.expanduser().resolve()
+    known = (Path(".claude/projects"), Path(".codex/sessions"))
+    named = (each for each in known if here == (Path.home() / each).resolve())
+    return next((f"~/{each}" for each in named), "PATH")
+
+
+def _flags_again(
+    policies: Sequence[str],
+    settings: Sequence[str],
+    window: int | None,
+    provider: str | None,
+    ttl: int | None,
+    *,
+    everything: bool,
+) -> list[str]:
+    """The options that change figures, as they were given."""
+    given = [("--policy", each) for each in policies] + [("--set", each) for each in settings]
+    single = (("--window", window), ("--provider", provider), ("--ttl", ttl))
+    given += [(name, str(value)) for name, value in single if value is not None]
+    return [word for pair in given for word in pair] + ["--all"] * everything
 
 
 def _names(policies: Sequence[str]) -> Sequence[str]:

@@ -32,7 +32,7 @@ from hotset.runtime.reader import (
 )
 from hotset.runtime.search import TextSearch, find_text, merge_hits
 from hotset.sources.code import CodeSource, below, catch_up, has_code
-from hotset.sources.history import HistorySource, follow
+from hotset.sources.history import HistoryFinder, follow
 from hotset.sources.memory import MemorySource, ProjectMemories
 from hotset.surfaces.cli.consent import is_allowed
 from hotset.surfaces.cli.exit import FOUND, OK
@@ -45,8 +45,8 @@ from hotset.surfaces.cli.options import (
     parse_option,
     project_options,
 )
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.terminal import (
-    counting,
     emit,
     emit_json,
     moment,
@@ -301,7 +301,7 @@ def _search_text(
         files = replace(query, only=replace(only, path=of_code))
         searches.append((CodeSource(lambda: index, Prefetch()), files))
     if store is not None:
-        history = HistorySource(lambda: store, lambda: index)
+        history = HistoryFinder(lambda: store, lambda: index)
         if Sort.PAGE in asked.types:
             searches.append((history, query))
         if Sort.RECORD in asked.types:

@@ -101,15 +101,17 @@ def up(
     if port is None and (note := running_proxy(config)) is not None:
         chosen.say(f"a proxy of {config.project} serves already (process {note.pid})")
         _print_how_to_connect(note, quiet=chosen.quiet)
+        chosen.say("dashboard: hotset open")
         return FOUND
     if not indexing.no:
         offer_indexing(chosen, config, yes=indexing.yes)
 
-    def ready(address: Address) -> None:
+    def ready(address: Address, link: str) -> None:
         if ready_file:
             write_output(Path(ready_file), [msgspec.json.encode(address.announce())])
         # Under wrap this goes to a log, which must not hold a token.
-        _print_address(config, address, indexes=not indexing.no, quiet=chosen.quiet or while_stdin)
+        quiet = chosen.quiet or while_stdin
+        _print_address(config, address, link, indexes=not indexing.no, quiet=quiet)
 
     _log_to_stderr(quiet=chosen.quiet)
     if while_stdin:
@@ -122,7 +124,9 @@ def up(
     return None
 
 
-def _print_address(config: Config, address: Address, *, indexes: bool, quiet: bool) -> None:
+def _print_address(
+    config: Config, address: Address, link: str, *, indexes: bool, quiet: bool
+) -> None:
     say(click.style(f"hotset serves {config.project}", bold=True), quiet=quiet)
     say(f"  on     {address.root}", quiet=quiet)
     say(f"  keeps  {config.folder}", quiet=quiet)
@@ -143,6 +147,7 @@ def _print_address(config: Config, address: Address, *, indexes: bool, quiet: bo
         quiet=quiet,
     )
     _print_how_to_connect(address, quiet=quiet)
+    say(f"dashboard  {link}  (works once; again: hotset open)\n", quiet=quiet)
     say("Stop with Ctrl-C. Calls, as they come:\n", quiet=quiet)
 
 

@@ -17,9 +17,9 @@ import msgspec
 
 from hotset.errors import BadInput
 from hotset.nouns.bill import Bill
-from hotset.nouns.message import Usage
 from hotset.nouns.page import Kind, Page, SessionId
 from hotset.nouns.turn import Node, Outcome, Reference, Session, Turn
+from hotset.nouns.usage import Usage
 from hotset.runtime.reader import (
     Parent,
     Store,

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from hotset.config import ClientSwitches, Config
-from hotset.errors import NotFound, StoreFailed
+from hotset.errors import BadInput, NotFound, StoreFailed
 from hotset.nouns.turn import Event
-from hotset.runtime.handoffs import HandoffCost
+from hotset.runtime.handoff_cost import HandoffCost
 from hotset.runtime.metrics import (
     Account,
     AmountSaved,
@@ -43,6 +43,7 @@ from hotset.surfaces.cli.options import (
     parse_moment,
     project_options,
 )
+from hotset.surfaces.cli.savings_groups import print_groups
 from hotset.surfaces.cli.terminal import (
     count,
     emit,
@@ -354,16 +355,24 @@ def _bytes_below(folder: Path) -> int:
     epilog=examples(
         "hotset savings",
         "hotset savings --since 7d",
+        "hotset savings --by model --since 30d",
         "hotset savings --session last --json | jq .total.saved",
     )
 )
 @project_options
 @click.option(
+    "--by",
+    type=click.Choice(["day", "session", "client", "model"]),
+    help="A row for each of these, instead of sessions alone.",
+)
+@click.option(
     "--session", metavar="ID", help="Only this session: an id, the beginning of one, or `last`."
 )
 @click.option("--since", metavar="WHEN", help="Only what was billed since: 24h, 7d or 2026-11-01.")
 @as_json
-def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_json: bool) -> None:
+def savings(
+    chosen: ProjectOptions, *, by: str | None, session: str | None, since: str | None, as_json: bool
+) -> None:
     """What was saved: the provider's own count beside what sending everything would have cost.
 
     Measured: what the provider reported, at list prices; our own count, marked ~, if it reported
@@ -372,6 +381,11 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
     """
     config = chosen.config()
     earliest = parse_moment(since, time.time()) if since else None
+    if by and session:
+        raise BadInput("--by groups all sessions; leave out --session")
+    if by:
+        print_groups(chosen, config, by, earliest, as_json=as_json)
+        return
     if session is None and not has_store(config.folder):
         found = Savings(empty_ledger(config).total(), (), 0)  # looking must not make a store
         unused = None
@@ -404,6 +418,11 @@ def savings(chosen: ProjectOptions, session: str | None, since: str | None, as_j
         emit(f"\nunused      {_describe_unused(unused)}")
         chosen.say(f"            {', '.join(map(plain_line, unused.names))}")
         chosen.say('            leave them out of new sessions: client = "auto" in [tools]')
+    _say_limits(chosen, found)
+
+
+def _say_limits(chosen: ProjectOptions, found: Savings) -> None:
+    """Says how far the figures can be trusted."""
     if found.uncounted:
         chosen.say(f"\n{_describe_unbilled(found.uncounted)}")
     if found.total.estimated_turns and found.sessions:

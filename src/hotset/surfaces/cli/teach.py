@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hotset.config import Config
-from hotset.learn.state import LearnState, Stage
+from hotset.learn.state import may_propose
 from hotset.replay.formats.export import stored_sessions
 from hotset.replay.report import Ruling
-from hotset.replay.teach import TaughtChange, teach
+from hotset.replay.teach import TaughtChange, gate_explored, teach
 from hotset.replay.teaching import TeachingMaterial
 from hotset.replay.trials import Trials, teaching_sessions
 from hotset.runtime.learned_state import learn_event, note_teaching, read_state, take_decisions
 from hotset.runtime.learning import learned_knobs, pinned_knobs
 from hotset.runtime.observe import QUIET_SECONDS, observe_ended
 from hotset.runtime.reader import Store
-from hotset.surfaces.cli.terminal import counting
+from hotset.surfaces.cli.progress import counting
 
 _MOST_SESSIONS = 150  # the latest, that are replayed
-_WAITING = frozenset({Stage.PROPOSED, Stage.PASSED, Stage.TRIAL, Stage.ADOPTED})
 
 
 def learn_from_sessions(
@@ -46,19 +45,19 @@ def learn_from_sessions(
             recorded = list(stored_sessions(store))[-_MOST_SESSIONS:]
             material = TeachingMaterial(teaching_sessions(recorded, trials.ruling), trials, store)
             knobs = learned_knobs(config, state)
-            for lesson in teach(material, knobs, pinned=pinned_knobs(config)):
+            for lesson in gate_explored(material, knobs, state):
                 lessons.append(lesson)
-                _keep(store, lesson, state)
+                store.keep(learn_event("ChangeGated", lesson.verdict, time.time())).result()
+            for lesson in teach(material, knobs, pinned=pinned_knobs(config), state=state):
+                if may_propose(state, lesson.change, passed=lesson.verdict.passed):
+                    lessons.append(lesson)
+                    _keep(store, lesson)
     take_decisions(store, time.time())
     note_teaching(store, time.time())
     return seen, tuple(lessons)
 
 
-def _keep(store: Store, lesson: TaughtChange, state: LearnState) -> None:
-    """Write a lesson down, unless the same change is under way already."""
-    known = state.changes.get(lesson.change.id)
-    if known is not None and known.stage in _WAITING:
-        return
+def _keep(store: Store, lesson: TaughtChange) -> None:
     now = time.time()
     store.keep(
         learn_event("ChangeProposed", lesson.change, now),
@@ -70,7 +69,7 @@ def _keep(store: Store, lesson: TaughtChange, state: LearnState) -> None:
 def _progress(
     until: float, stopped: Callable[[], bool], config: Config, *, quiet: bool
 ) -> Iterator[Trials]:
-    with counting("replaying", None, quiet=quiet) as counter:
+    with counting("replaying", quiet=quiet, until=until) as counter:
 
         def clock() -> float:
             return until if stopped() else time.monotonic()

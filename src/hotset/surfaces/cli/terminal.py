@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -74,59 +72,6 @@ def table(
         ]
         line = _GAP.join((*front[:-1], shortened(row[-1], room)))
         emit(line if number else click.style(line, bold=True))
-
-
-@contextmanager
-def progress_bar(*, quiet: bool = False, middle: str = "") -> Iterator[Any]:
-    """A rich progress bar on stderr; None without a terminal. `middle` replaces the elapsed
-    time."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(middle) if middle else TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
-        yield bar
-
-
-@contextmanager
-def counting(title: str, total: int | None, *, quiet: bool = False) -> Iterator[Counter]:
-    """Counts steps, and shows them in a progress bar."""
-    with progress_bar(quiet=quiet) as bar:
-        yield Counter() if bar is None else Counter(bar, bar.add_task(title, total=total))
-
-
-class Counter:
-    """Moves a progress bar, where there is one, and counts."""
-
-    def __init__(self, progress: Any = None, task: Any = None) -> None:
-        self._progress = progress
-        self._task = task
-        self.count = 0
-
-    def step(self, by: int = 1) -> None:
-        self.count += by
-        if self._progress is not None:
-            self._progress.update(self._task, completed=self.count)
-
-    def over(self, items: Iterable[T]) -> Iterator[T]:
-        for item in items:
-            yield item
-            self.step()
 
 
 def money(dollars: float) -> str:

@@ -24,9 +24,9 @@ from hotset.surfaces.cli.options import (
     limit_option,
     project_options,
 )
+from hotset.surfaces.cli.progress import counting
 from hotset.surfaces.cli.terminal import (
     count,
-    counting,
     emit,
     emit_json,
     plain,

@@ -7,12 +7,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import hotset as package
 from hotset.surfaces.cli.exit import discard_output
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,17 @@ class LazyGroup(click.Group):
 
         return get_close_matches(typed, self.list_commands(ctx), 3, 0.5)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Commands that begin so, by their entries: none is loaded."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only for a shell
+
+        named = [
+            CompletionItem(name, help=entry.short)
+            for name, entry in self._entries.items()
+            if name.startswith(incomplete)
+        ]
+        return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in self._sections.items():
             with formatter.section(title):
@@ -78,6 +92,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "service": CommandEntry(
             "tree:service", "One always-on proxy for all projects: install, remove."
         ),
+        "open": CommandEntry("open:open_dashboard", "See and steer the window in your browser."),
         "mcp": CommandEntry("serve:mcp", "Give an agent tools, code and history, over MCP."),
         "demo": CommandEntry(
             "serve:demo", "See it work on a recorded session; no key, no network."
@@ -113,6 +128,10 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
     },
     "Look": {
         "status": CommandEntry("status:status", "Whether a proxy serves, and what is kept."),
+        "top": CommandEntry("top:top", "The window of the latest session, live."),
+        "statusline": CommandEntry(
+            "statusline:statusline", "One line for Claude Code's statusline, tmux or a prompt."
+        ),
         "doctor": CommandEntry("doctor:doctor", "Find out why nothing is kept, and what to do."),
         "sessions": CommandEntry(
             "sessions:sessions", "The sessions of this project, last used first."
@@ -125,6 +144,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "handoffs:handoffs", "Agents that handed over, and the state that each left."
         ),
         "savings": CommandEntry("status:savings", "What was saved, in tokens and money."),
+        "findings": CommandEntry("findings:findings", "What costs most, and what to do about it."),
         "window": CommandEntry(
             "window:window", "What the model sees now; pin, restore or evict a page."
         ),
@@ -148,6 +168,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "import": CommandEntry("maintenance:import_", "Import what export wrote."),
     },
     "About": {
+        "completion": CommandEntry(
+            "completion:completion", "Make your shell complete commands: bash, zsh, fish."
+        ),
         "rows": CommandEntry("promises:rows", "What hotset promises, and what of it works today."),
     },
 }
@@ -177,6 +200,7 @@ class Tree(LazyGroup):
 @click.group(
     cls=Tree,
     sections=GROUPS,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Begin with:  hotset demo   or   hotset wrap claude",
 )
@@ -184,9 +208,13 @@ class Tree(LazyGroup):
 @click.pass_context
 def hotset(ctx: click.Context) -> None:
     """Virtual memory for LLM agents: the hot set in the window, everything else whole in a
-    store."""
+    store. Without a command: where things stand here, and what to do next."""
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    if ctx.invoked_subcommand is None:
+        from hotset.surfaces.cli.home import show_home  # noqa: PLC0415 - not for a help page
+
+        show_home()
 
 
 SERVICE = {
@@ -333,15 +361,16 @@ LEARN = {
     "Learn": {
         "now": CommandEntry("learn:learn_now", "Learn from the sessions that ended."),
         "trial": CommandEntry(
-            "learn:trial", "Give a share of new sessions to a profile, or `off`."
+            "learn_orders:trial", "Give a share of new sessions to a profile, or `off`."
         ),
     },
     "Decide": {
-        "freeze": CommandEntry("learn:freeze", "Keep knobs as they are, or set them."),
-        "unfreeze": CommandEntry("learn:unfreeze", "Undo `freeze`."),
-        "reset": CommandEntry("learn:reset", "Take back what was learned."),
-        "on": CommandEntry("learn:on", "New sessions get what was learned."),
-        "off": CommandEntry("learn:off", "New sessions get the defaults."),
+        "freeze": CommandEntry("learn_orders:freeze", "Keep knobs as they are, or set them."),
+        "unfreeze": CommandEntry("learn_orders:unfreeze", "Undo `freeze`."),
+        "reset": CommandEntry("learn_orders:reset", "Take back what was learned."),
+        "unreset": CommandEntry("learn_orders:unreset", "Let what was reset be learned again."),
+        "on": CommandEntry("learn_orders:on", "New sessions get what was learned."),
+        "off": CommandEntry("learn_orders:off", "New sessions get the defaults."),
     },
 }
 
@@ -360,5 +389,7 @@ def learn() -> None:
     """What this project's sessions taught about knobs: proposed from evidence, proven by replay on
     later sessions, tried on a share of new ones, adopted or taken back.
 
-    Task success comes first: nothing is adopted that is not shown to be no worse.
+    Task success comes first: what could hide something is adopted only when a trial shows that
+    success is no worse; what hides nothing (more is shown, or found in another order) by replay
+    alone. Either is rolled back when success falls.
     """

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import click
 
 from hotset.config import Config
 from hotset.errors import HotsetError
+from hotset.files.child_process import DEVNULL, ChildProcess
 from hotset.surfaces.cli.agents import (
     ANY_OTHER,
     BASE_URLS,
@@ -42,7 +42,7 @@ from hotset.surfaces.cli.options import (
 )
 from hotset.surfaces.cli.proxy_supervisor import ProxySupervisor, running_proxy
 from hotset.surfaces.cli.terminal import count, emit, plain, say
-from hotset.surfaces.proxy.address import Address, ask_proxy
+from hotset.surfaces.proxy.address import Address, ask_proxy, make_link
 
 _SETTLE_SECONDS = 1.0
 _POLL_SECONDS = 0.02
@@ -140,11 +140,11 @@ def _learning(chosen: ProjectOptions, config: Config, folders: Sequence[Path]) -
         return
     nice = ["nice", "-n", "10"] if shutil.which("nice") else []
     learn = ["-m", "hotset", "memory", "learn", "--quiet", *chosen.flags(), *map(str, folders)]
-    with subprocess.Popen(
+    with ChildProcess(
         [*nice, sys.executable, *learn],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stdin=DEVNULL,
+        stdout=DEVNULL,
+        stderr=DEVNULL,
         start_new_session=True,
     ) as process:
         try:
@@ -186,6 +186,9 @@ def _run_agent(
     setup = set_up(command, root, os.environ, _hosts(config))
     if not chosen.quiet:
         _print_setup(setup, config, root)
+        with suppress(HotsetError):  # an older proxy makes no link
+            link = make_link(proxy.address, patience=config.patience)
+            say(f"hotset: dashboard  {link}  (works once; again: hotset open)")
     before = ask_proxy(proxy.address, patience=config.patience)
     for name, url in (before or {}).get("upstreams", {}).items():
         if name in config.upstreams and config.upstreams[name].url != url:
@@ -273,7 +276,7 @@ def _replaced_urls(changed: Mapping[str, str], config: Config, root: str) -> Ite
 
 def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
     """Runs the agent with our terminal and signals, and returns its exit code."""
-    agent: subprocess.Popen[bytes] | None = None
+    agent: ChildProcess | None = None
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if agent is not None and not (number in _FROM_KEYBOARD and _in_foreground()):
@@ -281,7 +284,7 @@ def _run_in_our_place(command: tuple[str, ...], env: Mapping[str, str]) -> int:
                 agent.send_signal(number)
 
     with signals_to(forward, *_FORWARDED, *_FROM_KEYBOARD):
-        agent = subprocess.Popen(command, env=dict(env))
+        agent = ChildProcess(command, env=dict(env))
         code = agent.wait()
     return 128 - code if code < 0 else code
 
@@ -330,7 +333,7 @@ def _print_why_nothing_was_kept(
 ) -> None:
     """Prints a short form of what `hotset doctor` finds, with the agent's environment."""
     from hotset.runtime.views.health import Level  # noqa: PLC0415 - only where something may be wrong
-    from hotset.surfaces.cli.doctor import examine  # noqa: PLC0415 - as above
+    from hotset.surfaces.cli.doctor import examine  # noqa: PLC0415
 
     name = Path(setup.command[0]).name
     came = f"{count(arrived, 'call')} arrived" if arrived else f"nothing arrived from {name}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -16,10 +17,11 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from hotset.errors import BadInput, HotsetError, NotFound, StoreFailed
+from hotset.runtime.glance import status_line
 from hotset.runtime.machine import Machine
 from hotset.runtime.views.project import ViewedProject
 from hotset.surfaces.dashboard.access import PATH, DashboardAccess
-from hotset.surfaces.dashboard.api_route import ApiRoute
+from hotset.surfaces.dashboard.api_route import ApiRoute, Download
 from hotset.surfaces.dashboard.routes import API_ROUTES, openapi
 from hotset.typed import convert, decode
 
@@ -78,36 +80,52 @@ class DashboardDoor:
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
-        path: str = request.scope["path"]
+        path = self._access.plain(request.scope["path"])
         if path.startswith(_API):
             return await self._answer(request, path.removeprefix(_API))
         if path == f"{PATH}/open" and request.method == "POST":
             return _json({"path": self._access.make_link()})
         if request.method != "GET":
             return _refusal(405, "pages are read with GET")
-        if path in (f"{PATH}/status", f"{PATH}/status/"):
+        if path.startswith(f"{PATH}/open/"):
+            return self._open(path)
+        if path in (f"{PATH}/status", f"{PATH}/status/", f"{PATH}/line"):
+            return await self._report(request, is_line=path.endswith("/line"))
+        return self._live() if path == f"{PATH}/live" else self._page(request, path)
+
+    async def _report(self, request: Request, *, is_line: bool) -> Response:
+        """The proxy's status, or the line of `hotset statusline`."""
+        if not is_line:
             return _json(await self._status())
-        if path == f"{PATH}/live":
-            return self._live()
-        return self._open(path) if path.startswith(f"{PATH}/open/") else self._page(request, path)
+        machine, session = self._machine, request.query_params.get("session", "")
+        line = partial(status_line, machine.keeper.store, machine.config, session)
+        return Response(await asyncio.to_thread(line), media_type="text/plain")
 
     def _page(self, request: Request, path: str) -> Response:
         """A file of the dashboard; the page itself for the address of every view."""
         name = path.removeprefix(PATH).lstrip("/")
         if "." not in name.rpartition("/")[2]:
-            if not self._access.has_cookie(request.headers.get("cookie", "")):
-                return RedirectResponse(self._access.make_link(), 303)  # it came with the token
-            name = "index.html"
+            return self._index(request, name)
         file = (_STATIC / name).resolve()
         if not file.is_relative_to(_STATIC) or file.suffix not in _TYPES or not file.is_file():
             return _refusal(404, "there is no such page")
         return Response(file.read_bytes(), media_type=_TYPES[file.suffix])
 
+    def _index(self, request: Request, name: str) -> Response:
+        if not self._access.has_cookie(request.headers.get("cookie", "")):
+            return RedirectResponse(self._access.make_link(), 303)  # it came with the token
+        if not request.scope["path"].startswith(self._access.home):
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(f"{self._access.home}{quote(name)}{query}", 303)
+        page = (_STATIC / "index.html").read_bytes()
+        home = self._access.home.encode()
+        return Response(page.replace(f"{PATH}/".encode(), home), media_type=_TYPES[".html"])
+
     def _open(self, path: str) -> Response:
         cookie = self._access.open(path)
         if cookie is None:
             return _refusal(403, "this link was used already; make another with: hotset open")
-        return RedirectResponse(f"{PATH}/", 303, headers={"set-cookie": cookie})
+        return RedirectResponse(self._access.home, 303, headers={"set-cookie": cookie})
 
     async def _answer(self, request: Request, path: str) -> Response:
         if path == "openapi.json":
@@ -137,7 +155,7 @@ class DashboardDoor:
         found = await asyncio.to_thread(route.run, project, asked)
         if route.acts:
             await asyncio.to_thread(self._machine.orders.refresh, project.store)
-        return _json(found)
+        return _download(found) if isinstance(found, Download) else _json(found)
 
     def _live(self) -> Response:
         if self._listeners >= _MOST_LISTENERS:
@@ -150,7 +168,7 @@ class DashboardDoor:
         self._listeners += 1
         try:
             known, waited = -1, 0.0
-            while True:
+            while not self._access.is_over:
                 store = self._machine.keeper.store
                 version = store.version() if store is not None else -1
                 if version != known:
@@ -183,6 +201,12 @@ async def _read_body(request: Request) -> bytes:
         if sum(map(len, pieces)) > _LONGEST:
             raise BadInput(f"an order may have {_LONGEST:,} bytes")
     return b"".join(pieces)
+
+
+def _download(found: Download) -> Response:
+    """Sent as it is read: each piece is made in a thread, and none waits for the next."""
+    headers = {"content-disposition": f'attachment; filename="{found.name}"'}
+    return StreamingResponse(found.pieces, media_type=found.media, headers=headers)
 
 
 def _json(value: Any) -> Response:

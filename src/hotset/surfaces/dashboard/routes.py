@@ -14,11 +14,14 @@ from hotset.errors import BadInput, NotFound
 from hotset.nouns.order import OrderAct
 from hotset.runtime.orders import (
     KeptOrder,
+    OrderQuote,
     PrefixPrice,
     list_orders,
     order_off,
     order_page,
     order_tool,
+    quote_off,
+    quote_page,
     read_orders,
     undo_order,
 )
@@ -26,14 +29,26 @@ from hotset.runtime.reader import find_page
 from hotset.runtime.views.project import ViewedProject
 from hotset.runtime.views.window import (
     PageHistory,
+    PageLine,
+    SessionTimeline,
     TurnPoint,
     WindowView,
     read_page,
+    read_page_lines,
+    read_session_timeline,
     read_timeline,
     read_window,
 )
-from hotset.surfaces.dashboard.api_route import ApiRoute, Name, NoQuestion, Number, PageSize
+from hotset.surfaces.dashboard.api_route import (
+    ApiRoute,
+    Download,
+    Name,
+    NoQuestion,
+    Number,
+    PageSize,
+)
 from hotset.surfaces.dashboard.routes_parts import ROUTES as PART_ROUTES
+from hotset.surfaces.dashboard.routes_sessions import ROUTES as SESSION_ROUTES
 from hotset.typed import json_schemas
 
 
@@ -47,6 +62,23 @@ class TurnsQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     session: Name
     first: Annotated[int, Meta(ge=1, le=2**31)] = 1
     limit: PageSize = 500
+
+
+class TimelineQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    session: Name
+    first: Annotated[int, Meta(ge=1, le=2**31)] = 1
+    """From this turn on: what came since the last look."""
+
+
+class PagesQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    ids: Annotated[str, Meta(max_length=2000)]
+    """Separated by commas."""
+
+
+class PriceQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    page: Name = ""
+    """Of orders about this page; otherwise of switching the session off."""
+    session: Name = "last"
 
 
 class PageQuestion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,9 +116,25 @@ def _timeline(project: ViewedProject, asked: TurnsQuestion) -> tuple[TurnPoint, 
     return read_timeline(project.store, project.config, session.id, asked.first, asked.limit)
 
 
+def _session_timeline(project: ViewedProject, asked: TimelineQuestion) -> SessionTimeline:
+    session = project.session(asked.session)
+    return read_session_timeline(project.store, project.config, session.id, asked.first)
+
+
+def _price(project: ViewedProject, asked: PriceQuestion) -> tuple[OrderQuote, ...]:
+    if asked.page:
+        page = find_page(project.store, asked.page)
+        return quote_page(project.store, project.config, page)
+    return (quote_off(project.store, project.config, project.session(asked.session)),)
+
+
 def _page(project: ViewedProject, asked: PageQuestion) -> PageHistory:
     page = find_page(project.store, asked.page)
     return read_page(project.store, project.config, page, read_orders(project.store))
+
+
+def _page_lines(project: ViewedProject, asked: PagesQuestion) -> tuple[PageLine, ...]:
+    return read_page_lines(project.store, asked.ids.split(","))
 
 
 def _orders(project: ViewedProject, _: NoQuestion) -> tuple[KeptOrder, ...]:
@@ -127,22 +175,41 @@ API_ROUTES: tuple[ApiRoute, ...] = (
         tuple[TurnPoint, ...],
         _timeline,
     ),
+    ApiRoute(
+        "sessions/{session}/timeline",
+        "All turns of a session in short, or those from one on.",
+        TimelineQuestion,
+        SessionTimeline,
+        _session_timeline,
+    ),
+    ApiRoute(
+        "price",
+        "What orders about a page, or switching a session off, would cost.",
+        PriceQuestion,
+        tuple[OrderQuote, ...],
+        _price,
+    ),
     ApiRoute("pages/{page}", "One page, with what became of it.", PageQuestion, PageHistory, _page),
+    ApiRoute(
+        "pages", "Some pages, a line for each.", PagesQuestion, tuple[PageLine, ...], _page_lines
+    ),
     ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
     ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
     *PART_ROUTES,
+    *SESSION_ROUTES,
 )
 
 
 def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
     """The OpenAPI description of the dashboard's API."""
-    kinds = [kind for each in routes for kind in (each.question, each.answer)]
+    kinds = [
+        kind for each in routes for kind in (each.question, each.answer) if kind is not Download
+    ]
     _, components = json_schemas(kinds, "#/components/schemas/{name}")
     paths: dict[str, Any] = {}
     for each in routes:
-        (answer,), _ = json_schemas([each.answer], "#/components/schemas/{name}")
         fields = components[each.question.__name__]
-        ok = {"description": each.summary, "content": {"application/json": {"schema": answer}}}
+        ok = {"description": each.summary, "content": _content(each.answer)}
         operation: dict[str, Any] = {
             "summary": each.summary,
             "operationId": each.path.replace("/", "_").translate({123: None, 125: None}),
@@ -162,6 +229,13 @@ def openapi(routes: Sequence[ApiRoute] = API_ROUTES) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": {**components, "Refusal": _REFUSAL}},
     }
+
+
+def _content(answer: Any) -> dict[str, Any]:
+    if answer is Download:
+        return {"application/x-ndjson": {"schema": {"type": "string"}}}
+    (schema,), _ = json_schemas([answer], "#/components/schemas/{name}")
+    return {"application/json": {"schema": schema}}
 
 
 _REFUSAL = {

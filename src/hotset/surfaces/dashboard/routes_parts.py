@@ -113,7 +113,7 @@ class MemoryQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     depth: Annotated[int, Meta(ge=1, le=6)] = 2
 
 
-class TimelineQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+class MemoryTimelineQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     days: Annotated[int, Meta(ge=1, le=366)] = 7
     until: _Moment | None = None
 
@@ -298,7 +298,7 @@ def _memory_list(project: ViewedProject, asked: MemoriesQuestion) -> MemoryList:
     )
 
 
-def _timeline(project: ViewedProject, asked: TimelineQuestion) -> MemoryTimeline:
+def _timeline(project: ViewedProject, asked: MemoryTimelineQuestion) -> MemoryTimeline:
     return read_memory_timeline(project.opened_memories(), project.clock(), asked.days, asked.until)
 
 
@@ -495,7 +495,7 @@ ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("tools/act", "Decide about a tool.", ToolAct, OrderReply, _act_on_tool, acts=True),
     ApiRoute("memory", "What is remembered, in figures.", NoQuestion, MemoriesView, _memories),
     ApiRoute("memory/list", "Memories, page by page.", MemoriesQuestion, MemoryList, _memory_list),
-    ApiRoute("memory/timeline", "Work by day.", TimelineQuestion, MemoryTimeline, _timeline),
+    ApiRoute("memory/timeline", "Work by day.", MemoryTimelineQuestion, MemoryTimeline, _timeline),
     ApiRoute("memory/review", "Memories to look at.", PageOfList, ReviewQueue, _review),
     ApiRoute("memory/graph", "Links of memories.", NoQuestion, GraphView, _memory_graph),
     ApiRoute(

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from hotset.config import Config
 from hotset.errors import MemoryClosed, UpstreamFailed
+from hotset.files.lru import Lru
 from hotset.files.scope import PROCESS, Budget
 from hotset.nouns.call import ClientCall, Response
 from hotset.runtime.machine import Machine
@@ -30,6 +31,8 @@ _T = TypeVar("_T")
 Work = Coroutine[Any, Any, _T]
 
 _START_SECONDS = 30.0
+_MOST_PLANNERS = 64  # budgets that a program uses by turns
+_MOST_WARNINGS = 256
 _END_SECONDS = 15.0  # longer than the machine's own patience with what is under way
 
 
@@ -46,8 +49,10 @@ class Engine:
         self._process = os.getpid()
         self._closing = threading.Lock()
         self._closed = False
-        self._planners: dict[tuple[int, bool], Planner] = {}
-        self._warned: set[str] = set()
+        self._planners: Lru[tuple[int, bool], Planner] = Lru(
+            "planners", count=_MOST_PLANNERS, shrinks=False
+        )
+        self._warned: Lru[str, bool] = Lru("warnings given", count=_MOST_WARNINGS, shrinks=False)
         self._thread.start()
         self.machine = self._submit(_start_machine(config, open_store)).result(_START_SECONDS)
         atexit.register(self._close_at_exit)
@@ -106,16 +111,18 @@ class Engine:
         if budget == self.config.budget and not program_decides:
             return self.machine.planner
         with self._closing:
-            if (budget, program_decides) not in self._planners:
-                self._planners[budget, program_decides] = self.machine.plan_with(
+            # One that is dropped still serves its walks; its threads end by themselves.
+            return self._planners.get_or_make(
+                (budget, program_decides),
+                lambda: self.machine.plan_with(
                     replace(self.config, budget=budget), program_decides=program_decides
-                )
-            return self._planners[budget, program_decides]
+                ),
+            )
 
     def warn_once(self, trouble: str) -> None:
         """Logs a fault that did not harm the caller's request, each text once."""
         if trouble not in self._warned:
-            self._warned.add(trouble)
+            self._warned.put(trouble, True)
             _log.warning("%s; requests go through untouched", trouble)
 
     def close(self) -> None:
@@ -157,6 +164,8 @@ class Engine:
         await _cancel_all(
             self._scope.tasks
         )  # first: what they leave behind is kept while the machine closes
+        for planner in self._planners.values():
+            planner.close()
         await self.machine.close()
         await _cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
 

@@ -16,7 +16,7 @@ from hotset.nouns.retrieval import Place, Retrieved, Search
 from hotset.nouns.search import Filter, Query, Sort
 from hotset.runtime import retrieval
 from hotset.runtime.audit import ids_of, keep_event, searched_event, zip_scores
-from hotset.runtime.filters import RECORDS, parse_kinds, parse_moment, parse_turns
+from hotset.runtime.filters import RECORDS, parse_kinds, parse_turns
 from hotset.runtime.model_tools import clip_to_tokens, count, count_fitting
 from hotset.runtime.reader import Store, open_index, session_named
 from hotset.runtime.search import merge_hits
@@ -24,6 +24,7 @@ from hotset.sources.code import catch_up, has_code, index_folder, read_consent
 from hotset.sources.tools import Toolbox
 from hotset.surfaces.library.engine import Engine
 from hotset.text.languages import LANGUAGES
+from hotset.text.moments import parse_moment
 
 if TYPE_CHECKING:
     from hotset.runtime.reader import Index

@@ -3,7 +3,6 @@ status."""
 
 from __future__ import annotations
 
-import http.client
 import logging
 import os
 import secrets
@@ -15,7 +14,7 @@ from typing import Any
 import msgspec
 
 from hotset.config import Config
-from hotset.errors import BadInput
+from hotset.errors import BadInput, NotFound
 from hotset.files.write import create_file, write_output
 from hotset.surfaces.proxy.always_on import (
     HOST as HOST,  # noqa: PLC0414 - for those who ask for addresses
@@ -139,6 +138,8 @@ def ask_proxy(
     address: Address, path: str = "hotset/status", *, patience: float = 1.0
 ) -> dict[str, Any] | None:
     """The status of the proxy at this address; None where it does not answer or is another one."""
+    import http.client  # noqa: PLC0415 - with ssl and email a tenth of a short command
+
     connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS * patience)
     try:
         connection.request("GET", f"/{address.token}/{path}")
@@ -149,6 +150,25 @@ def ask_proxy(
     finally:
         connection.close()
     return status if status.get("nonce") == address.nonce else None
+
+
+def make_link(address: Address, *, patience: float = 1.0) -> str:
+    """A link to the dashboard of the proxy at this address; it works once. Raises `NotFound`
+    where the proxy makes none."""
+    import http.client  # noqa: PLC0415 - as above
+
+    connection = http.client.HTTPConnection(HOST, address.port, timeout=_ASK_SECONDS * patience)
+    try:
+        connection.request("POST", f"/{address.token}/hotset/open")
+        made = decode(connection.getresponse().read(), dict[str, Any])
+        return f"http://{HOST}:{address.port}{made['path']}"
+    except (OSError, http.client.HTTPException, msgspec.DecodeError, KeyError) as error:
+        raise NotFound(
+            f"the proxy on port {address.port} (version {address.version}) makes no link; start it "
+            "again"
+        ) from error
+    finally:
+        connection.close()
 
 
 def find_proxy(config: Config) -> tuple[Address | None, dict[str, Any] | None]:

@@ -123,6 +123,7 @@ class Proxy:
         upload = Upload(receive)
         machine.tally.requests += 1
         machine.tally.last = machine.clock()
+        machine.call_came()
         try:
             body: bytes | AsyncIterator[bytes] = upload.chunks()
             unread = ""
@@ -310,9 +311,11 @@ class Guard:
             )
         if admitted:
             return admitted
-        return Refusal(
-            401, "the base URL lacks this project's token; `hotset status` shows the right one"
-        )
+        if path == PATH or path.startswith(f"{PATH}/"):
+            lacks = "this page is opened by a link that works once: hotset open"
+        else:
+            lacks = "the base URL lacks this project's token; `hotset status` shows the right one"
+        return Refusal(401, lacks)
 
     def without_token(self, headers: Headers) -> Headers:
         """The headers of an admitted request, without those that hold the token: a `Referer`, a

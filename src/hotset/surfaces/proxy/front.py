@@ -31,6 +31,7 @@ from hotset.files.scope import PROCESS
 from hotset.runtime.machine import Machine, open_store
 from hotset.runtime.reader import Store
 from hotset.runtime.wire import DIALECTS, open_wire
+from hotset.surfaces.dashboard.access import DashboardAccess, mark_in
 from hotset.surfaces.proxy.address import (
     PROJECTS_PATH,
     Address,
@@ -82,6 +83,7 @@ class _Place:
     """A project that can be called, open or not."""
 
     known: KnownProject
+    access: DashboardAccess
     guard: Guard
     address: Address
     served: ServedProject | None = None
@@ -119,7 +121,7 @@ class Front:
         path, headers = encode_path(scope["raw_path"]), tuple(scope["headers"])
         self._look()
         named = map(self._places.get, named_tokens(path, headers))
-        place = next(filter(None, named), None)
+        place = next(filter(None, named), None) or self._place_of_page(path)
         admitted = (place.guard if place is not None else self._stranger).admit(path, headers)
         client = AsgiClient(send, dialect_of(scope["path"], DIALECTS), DIALECTS)
         if place is None or isinstance(admitted, Refusal):
@@ -172,6 +174,11 @@ class Front:
             if not place.calls and (is_over or now - place.last > self._idle):
                 self._scope.task(self._close(place), "close a project")
 
+    def hang_up(self) -> None:
+        """End what pages of the dashboard listen to."""
+        for place in self._places.values():
+            place.access.close()
+
     async def close(self, seconds: float) -> None:
         """Close every project, side by side, whatever is under way."""
         ends = [self._close(each, seconds, ends_calls=True) for each in self._open]
@@ -181,6 +188,19 @@ class Front:
     @property
     def _unknown(self) -> _Place | None:
         return self._places.get(self._own.token)
+
+    def _place_of_page(self, path: str) -> _Place | None:
+        """The project whose dashboard is meant: the one that the address names, or that made the
+        link."""
+        mark = mark_in(path)
+        return next(
+            (
+                each
+                for each in self._places.values()
+                if (mark and each.access.mark == mark) or each.access.knows(path)
+            ),
+            None,
+        )
 
     @contextmanager
     def _call(self, place: _Place) -> Iterator[None]:
@@ -203,11 +223,13 @@ class Front:
             else:
                 _log.warning("%s has no token that can be used: `hotset doctor`", each.project)
         for token in self._places.keys() - known.keys():
-            del self._places[token]
+            self._places.pop(token).access.close()
         for token, each in known.items():
             if token not in self._places:
                 address = replace(self._own, token=token)
-                self._places[token] = _Place(each, Guard(address.port, token), address)
+                access = DashboardAccess(address.port, token)
+                guard = Guard(address.port, token, access.admits)
+                self._places[token] = _Place(each, access, guard, address)
         self._read = state
 
     async def _opened(self, place: _Place) -> ServedProject:
@@ -231,7 +253,7 @@ class Front:
         config = await asyncio.to_thread(reading)
         opened = await asyncio.to_thread(_opened_store, config)
         machine = Machine.start(config, opened, open_wire(config))
-        served = ServedProject(machine, place.address)
+        served = ServedProject(machine, place.address, place.access)
         await asyncio.to_thread(place.beside.enter_context, self._beside(config))
         return served
 
@@ -306,6 +328,7 @@ def serve_all(
             server = ProxyServer(front)
             server.on_signal = alarm
             server.on_rest = partial(_tick, front, collector)
+            server.on_stop = front.hang_up
 
             def started() -> None:
                 write_note(folder, address)

@@ -70,23 +70,24 @@ _SWITCH_SECONDS = 0.0005
 byte could wait that long for the store's thread or the index's."""
 
 
-def serve(config: Config, *, ready: Callable[[Address], None]) -> None:
-    """Serves until SIGINT or SIGTERM. Raises `BadConfig` if the requested port is taken."""
+def serve(config: Config, *, ready: Callable[[Address, str], None]) -> None:
+    """Serves until SIGINT or SIGTERM; `ready` is called with the address and a link to the
+    dashboard. Raises `BadConfig` if the requested port is taken."""
     with contextlib.suppress(
         StoreFailed
     ):  # it still passes calls through, and the keeper logs why nothing is kept
         private_folder(config.folder)
     collector = settle()
-    machines: list[Machine] = []
-    alarm = Alarm(lambda: [each.keeper for each in machines])
+    served: list[ServedProject] = []
+    alarm = Alarm(lambda: [each.machine.keeper for each in served])
     with contextlib.closing(listen(config)) as listener:
         open_store = partial(open_project_store, config, makes_folder=False)
         serving = run(
             config,
             listener,
             open_store,
-            lambda address, _stop: ready(address),
-            on_machine=machines.append,
+            lambda address, _stop: ready(address, served[0].make_link()),
+            on_served=served.append,
             on_signal=alarm,
             collector=collector,
         )
@@ -192,15 +193,15 @@ async def run(
     limits: Limits | None = None,
     clock: Callable[[], float] = time.time,
     memory_reader: MemoryReader | None = None,
-    on_machine: Callable[[Machine], None] | None = None,
+    on_served: Callable[[ServedProject], None] | None = None,
     on_signal: Callable[[], None] | None = None,
     collector: IdleCollector | None = None,
 ) -> None:
     """Serves on a listening socket; `ready` is called with the address and a function that stops
     it, safe from any thread.
 
-    `on_machine` is called with the machine once it has started. `on_signal` is called when a signal
-    asks it to stop, before anything is stopped.
+    `on_served` is called with the project once its machine has started. `on_signal` is called when
+    a signal asks it to stop, before anything is stopped.
     """
     port: int = listener.getsockname()[1]
     machine = Machine.start(
@@ -213,8 +214,6 @@ async def run(
         clock=clock,
         memory_reader=memory_reader,
     )
-    if on_machine is not None:
-        on_machine(machine)
     address = Address(
         port,
         project_token(config.folder),
@@ -224,8 +223,11 @@ async def run(
         time.time(),
     )
     served = ServedProject(machine, address)
+    if on_served is not None:
+        on_served(served)
     server = ProxyServer(served.app, limits)
     server.on_signal = on_signal
+    server.on_stop = served.access.close
     if collector is not None:
         server.on_rest = lambda: collector.tick(machine.tally.last, machine.clock())
 
@@ -243,12 +245,19 @@ async def run(
 class ServedProject:
     """A project's machine with its way in."""
 
-    def __init__(self, machine: Machine, address: Address) -> None:
+    def __init__(
+        self, machine: Machine, address: Address, access: DashboardAccess | None = None
+    ) -> None:
         self.machine = machine
         self.address = address
+        self.access = access or DashboardAccess(address.port, address.token)
         self._mcp = McpDoor(partial(_mcp_server, machine), partial(_end_session, machine))
-        access = DashboardAccess(address.port, address.token)
-        self.app = build(machine, address, lambda: _status(machine, address), self._mcp, access)
+        status = partial(_status, machine, address)
+        self.app = build(machine, address, status, self._mcp, self.access)
+
+    def make_link(self) -> str:
+        """The address that opens the dashboard once."""
+        return f"http://{HOST}:{self.address.port}{self.access.make_link()}"
 
     async def close(self, seconds: float) -> None:
         """Waits so long for what is under way in the background."""
@@ -318,14 +327,20 @@ class ProxyServer(uvicorn.Server):
     """When it was asked to stop."""
     on_signal: Callable[[], None] | None = None
     on_rest: Callable[[], object] | None = None
+    on_stop: Callable[[], object] | None = None
+    """Ends replies that would go on for ever."""
 
     def stop(self) -> None:
         self.stopped = self.stopped or time.monotonic()
+        if self.on_stop is not None:
+            self.on_stop()
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.on_signal is not None:
             self.on_signal()
+        if self.on_stop is not None:
+            self.on_stop()
         self.stopped = self.stopped or time.monotonic()
         super().handle_exit(sig, frame)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -56,7 +56,9 @@ _BROKEN = re.compile(
     r"FAILED\b|^ERROR: |^make: \*\*\*"
     r"|^=+ .*\b\d+ (?:failed|errors?)\b.* =+$|^Tests?:? .*\b[1-9]\d* failed|^\s*[1-9]\d* "
     r"(?:fail|failed|failing|failures?)\b"
-    r"|^FAIL(?:ED)?(?: \(|$|\s+\S+)|^Found [1-9]\d* errors?\b|^✖ [1-9]\d* problem",
+    r"|^FAIL(?:ED)?(?: \(|$|\s+\S+)|^Found [1-9]\d* errors?\b|^✖ [1-9]\d* problem"
+    r"|^\d+ (?:passed|skipped|warnings?)\b.*\b[1-9]\d* (?:failed|errors?)\b"
+    r"|^[1-9]\d* errors? in \d",
     re.MULTILINE,
 )
 """Output of commands that failed inside a pipe, whose exit code is that of its last part."""
@@ -82,6 +84,15 @@ _PASSED = re.compile(
     r"result: ok\b|^PASS\b|^ok\s+\S+",
     re.MULTILINE,
 )
+_NOTHING_RAN = re.compile(
+    r"\bcollected 0 items|\bno tests? (?:ran|found|to run|files?)\b|\bno test files?\b"
+    r"|\b(?:ran|running) 0 tests|\b0 (?:passed|passing|tests?)\b",
+    re.IGNORECASE,
+)
+_RAN = re.compile(
+    r"(?<![\w.])[1-9]\d* (?:pass(?:ed|ing)?|tests?)\b|^ok\s+\S+(?!.*\bno tests\b)", re.MULTILINE
+)
+"""Tests that passed, or were counted."""
 _NAMED = re.compile(
     r"(?:^|[\s.(\[])([A-Z][A-Za-z]{2,60}(?:Error|Exception|Failure|Interrupt))(?=:|\s|$)"
     r"|\b(lint/\w+/\w+)\b|\b(error TS\d{3,5})\b|\berror\[(E\d{3,5})\]"
@@ -140,6 +151,8 @@ class ResultVerdict:
     """The user refused the call: no failure of its own."""
     open: bool = False
     """It is still running."""
+    unknown: bool = False
+    """A check that says nothing of how it went: nothing ran, or its exit code is not its own."""
 
 
 NOTHING = ResultVerdict(failed=False)
@@ -166,6 +179,16 @@ def result_verdict(
         return ResultVerdict(failed=False, code=code)
     line = telling_line(text)
     return ResultVerdict(failed=True, kind=_kind(line, text, code), message=line, code=code)
+
+
+def is_silent(text: str, verdict: ResultVerdict, *, masked: bool) -> bool:
+    """True if a check's result says neither that it failed nor that it passed; `masked`: its exit
+    code is that of another command."""
+    if verdict.failed or verdict.open:
+        return False
+    if _NOTHING_RAN.search(text):
+        return _RAN.search(text) is None
+    return masked and not (_RAN.search(text) or _last_match(_PASSED, text.splitlines()) >= 0)
 
 
 def telling_line(text: str) -> str:
@@ -272,6 +295,10 @@ class Act:
     files: tuple[str, ...] = ()
     made: bool = False
     """It wrote a whole file."""
+    removed: tuple[str, ...] = ()
+    """Those of `files` that it deleted."""
+    script: str = ""
+    """The whole shell command, without the bodies of here-documents."""
     verdict: ResultVerdict = NOTHING
     answered: bool = False
     result: PageId | None = None
@@ -283,7 +310,8 @@ class Act:
 
     @property
     def passed(self) -> bool:
-        return self.answered and not self.verdict.failed and not self.verdict.open
+        verdict = self.verdict
+        return self.answered and not (verdict.failed or verdict.open or verdict.unknown)
 
 
 _SHELLS = word_set("""
@@ -303,6 +331,7 @@ _EDITORS = word_set("""
     notebookedit search_replace update_file delete_file apply_diff
     """)
 _WRITERS = frozenset({"write", "write_file", "create_file"})
+_REMOVERS = frozenset({"delete_file"})
 _PLANNERS = word_set("""
     todowrite todo_write write_todos update_todo_list manage_todo_list update_plan exitplanmode
     exit_plan_mode enterplanmode think taskcreate taskupdate tasklist taskget askuserquestion
@@ -326,6 +355,10 @@ _LOOKED_AT = 2000
 
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.{1,300})$", re.MULTILINE)
 _ADDED = re.compile(r"^\*\*\* Add File: ", re.MULTILINE)
+_DELETED = re.compile(r"^\*\*\* Delete File: (.{1,300})$", re.MULTILINE)
+_PATCH_MOVED = re.compile(
+    r"^\*\*\* Update File: (.{1,300})\n\*\*\* Move to: (.{1,300})$", re.MULTILINE
+)
 _SKIPPED = re.compile(
     r"(?:cd|pushd)\s+(?:\"[^\"]*\"|'[^']*'|\S+)[ \t]*(?:&&|;|\n"
     r"|$)\s*|set\s+-\w+(?:\s+pipefail)?[ \t]*(?:&&|;|\n|$)\s*"
@@ -372,6 +405,11 @@ _LOOKS = re.compile(
     r"|\S+(?:\s+\S+){0,2}\s+(?:--help|--version|-h|-V)(?!\S)"
 )
 _PIPED = re.compile(r"(?<!\|)\|(?!\|)|\|\| *true|; *(?:echo|true)\b")
+_MASKED = re.compile(
+    r"(?:\|\||;|\n)\s*(?:true|:|echo\b[^;|&\n]*|exit 0)\s*\Z|\|\|\s*(?:true|:|echo)(?!\w)"
+)
+"""The exit code is that of what only follows the command, whatever came of it."""
+_TELLS_CODE = ("$?", "PIPESTATUS", "pipefail")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _SCRIPT = r"(?:npm|pnpm|yarn|bun|deno)(?: run)?(?: -\S+ \S+)*"
 _MADE_TO_CHECK = r"(?:all|ci|[\w./-]*(?:test|check|lint|build|verif|valid|typ|compil|cov)[\w./-]*)"
@@ -467,6 +505,9 @@ class _CallFacts(NamedTuple):
     files: tuple[str, ...] = ()
     made: bool = False
     piped: bool = False
+    masked: bool = False
+    removed: tuple[str, ...] = ()
+    script: str = ""
 
 
 def _act(place: int, call: WorkPage, answer: tuple[int, WorkPage] | None) -> Act:
@@ -484,6 +525,8 @@ def _act(place: int, call: WorkPage, answer: tuple[int, WorkPage] | None) -> Act
                 reads=doing is ActKind.READ,
                 piped=facts.piped,
             )
+        if doing is ActKind.CHECK and is_silent(result.text, verdict, masked=facts.masked):
+            verdict = replace(verdict, unknown=True)
     return Act(
         place=place,
         page=call.id,
@@ -496,6 +539,8 @@ def _act(place: int, call: WorkPage, answer: tuple[int, WorkPage] | None) -> Act
         fixes=facts.fixes,
         files=facts.files,
         made=facts.made,
+        removed=facts.removed,
+        script=facts.script,
         verdict=verdict,
         answered=answer is not None,
         result=page,
@@ -507,7 +552,10 @@ def _call_facts(tool: str, text: str) -> _CallFacts:
     plain = tool.rpartition("__")[2].lower()
     arguments = decode_arguments(text)
     command = _command(plain, arguments, text)
-    return _of_shell(command) if command else _of_tool(plain, arguments, text)
+    if not command:
+        return _of_tool(plain, arguments, text)
+    script = _without_body(command)[:_LOOKED_AT]
+    return _of_shell(command[:_LOOKED_AT])._replace(script=script)
 
 
 _CACHED = 4096
@@ -534,12 +582,15 @@ def _command(tool: str, arguments: Mapping[str, Any], raw: str) -> str:
             if len(words) > 2 and words[1].startswith("-") and "c" in words[1]
             else " ".join(words)
         )
-    return given.strip()[:_LOOKED_AT] if isinstance(given, str) else ""
+    return given.strip() if isinstance(given, str) else ""
 
 
 def _of_shell(command: str) -> _CallFacts:
     head = _head(command)
-    patched = tuple(_PATCHED.findall(command))
+    patched, removed = _patched(command)
+    bare = _QUOTED.sub("Q", command)
+    masked = _MASKED.search(bare) is not None
+    masked = masked and not any(sign in command for sign in _TELLS_CODE)
     written = once(
         (
             one or other
@@ -570,7 +621,22 @@ def _of_shell(command: str) -> _CallFacts:
         fixes=doing is ActKind.CHECK and _FIXES.search(head) is not None,
         files=files,
         made=doing is ActKind.EDIT and bool(written),
-        piped=_PIPED.search(_QUOTED.sub("Q", command)) is not None,
+        piped=masked or _PIPED.search(bare) is not None,
+        masked=masked,
+        removed=removed,
+    )
+
+
+def _patched(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The files that a patch names, and which of them it deletes or moves away."""
+    if "*** " not in text:
+        return (), ()
+    moved = _PATCH_MOVED.findall(text)
+    files = once((name.strip() for name in _PATCHED.findall(text)), _MOST_FILES)
+    removed = (*_DELETED.findall(text), *(before for before, _ in moved))
+    return (
+        once((*files, *(after.strip() for _, after in moved))),
+        once(name.strip() for name in removed),
     )
 
 
@@ -581,7 +647,7 @@ def _of_tool(plain: str, arguments: Mapping[str, Any], raw: str) -> _CallFacts:
         if arguments
         else raw
     )
-    patched = once((name.strip() for name in _PATCHED.findall(text)), _MOST_FILES)
+    patched, removed = _patched(text)
     files = patched or ((path,) if path and "://" not in path else ())
     views = plain in _EDITORS and arguments.get("command") == "view"
     if plain in _PLANNERS:
@@ -602,6 +668,7 @@ def _of_tool(plain: str, arguments: Mapping[str, Any], raw: str) -> _CallFacts:
         target=" ".join(target.split())[:_LONGEST_TARGET],
         files=files,
         made=plain in _WRITERS or _ADDED.search(text) is not None,
+        removed=files if plain in _REMOVERS else removed,
     )
 
 
@@ -711,8 +778,8 @@ def edit_sides(call: str) -> tuple[str, str]:
     return (gone[0] if gone else "", came[0] if came else "")
 
 
-def edit_lines(call: str) -> tuple[list[str], list[str]]:
-    """All lines that differ, before and after."""
+def edit_lines(call: str, path: str = "") -> tuple[list[str], list[str]]:
+    """All lines that differ, before and after; of a patch of several files, those of `path`."""
     arguments = decode_arguments(call)
     old = next((value for name in _BEFORE if isinstance(value := arguments.get(name), str)), None)
     new = next((value for name in _AFTER if isinstance(value := arguments.get(name), str)), None)
@@ -724,13 +791,20 @@ def edit_lines(call: str) -> tuple[list[str], list[str]]:
         else call
     )
     if "*** " in text:
-        lines = text.splitlines()
+        lines = (_patch_of(text, path) if path else text).splitlines()
         return _differences(
             [line[1:] for line in lines if line.startswith("-")],
             [line[1:] for line in lines if line.startswith("+")],
         )
     swapped = _SED.search(text)
     return ([swapped.group(2)], [swapped.group(3)]) if swapped else ([], [])
+
+
+def _patch_of(text: str, path: str) -> str:
+    """The part of a patch that is about this file."""
+    parts = _PATCHED.split(text)
+    found = (part for name, part in zip(parts[1::2], parts[2::2], strict=True) if name == path)
+    return "\n".join(found)
 
 
 def _differences(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from hotset.nouns.memory import Ending
 from hotset.text.sentences import without_fences
-from hotset.text.words import once
 from hotset.window.work.calls import Act, ActKind, decode_arguments
 from hotset.window.work.mishaps import Mishap
 from hotset.window.work.prompts import goes_on
@@ -129,7 +128,7 @@ def work_outcome(  # noqa: PLR0911 - one case a sign, the surest first
         return WorkOutcome(Ending.PARTIAL, 0.6, "the user stopped it", checked)
     if last is not None and not worked_since and (verdict := user_verdict(last.text)) is not None:
         return WorkOutcome(verdict, 0.8, "the user's last words", checked)
-    if check is not None and check.place > edit and not check.passed:
+    if check is not None and check.place > edit and check.verdict.failed:
         return WorkOutcome(
             Ending.PARTIAL if edit >= 0 else Ending.FAILURE,
             0.7,
@@ -259,25 +258,10 @@ def phase_of(acts: Sequence[Act]) -> str:
     return "exploring" if any(act.doing is ActKind.READ for act in acts) else ""
 
 
-def changed_files(acts: Sequence[Act]) -> tuple[str, ...]:
-    """Files written or edited and not removed again."""
-    removed = {
-        word for act in acts if act.command.startswith("rm ") for word in act.command.split()[1:]
-    }
-    paths = (
-        path
-        for act in acts
-        if act.doing is ActKind.EDIT and not act.verdict.failed
-        for path in act.files
-    )
-    return once(
-        path for path in paths if path not in removed and path.rsplit("/", 1)[-1] not in removed
-    )
-
-
 _LISTS = ("todos", "plan", "items", "tasks", "todoList", "todo_list")
 _WORDS = ("content", "step", "text", "title", "description", "task", "subject")
-_DONE = frozenset({"completed", "done", "complete", "finished", "cancelled", "canceled"})
+_DONE = frozenset({"completed", "done", "complete", "finished"})
+_DROPPED = frozenset({"cancelled", "canceled", "dropped", "skipped"})
 _DOING = frozenset({"in_progress", "in-progress", "doing", "active"})
 _BOX = re.compile(r"^\s*[-*] \[( |x|X)\] +(\S.{2,200})$", re.MULTILINE)
 _LEFT = re.compile(
@@ -329,7 +313,7 @@ def _points(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _open(points: Sequence[tuple[str, str]]) -> list[str]:
     """Open items, those in progress first."""
-    left = [(text, state) for text, state in points if state not in _DONE]
+    left = [(text, state) for text, state in points if state not in _DONE | _DROPPED]
     return [text for text, state in left if state in _DOING] + [
         text for text, state in left if state not in _DOING
     ]

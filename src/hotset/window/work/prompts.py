@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hotset.text.client_notes import asked_in
 from hotset.text.words import word_set
-from hotset.window.prefetch import asked_in
 
 _OWN = word_set("""
     user_query user_message user_request user_input query request question task issue pr_description

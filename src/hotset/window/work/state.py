@@ -37,9 +37,10 @@ from hotset.nouns.knobs import StateName
 from hotset.nouns.page import Kind, Role
 from hotset.nouns.window import Line
 from hotset.text.clip import clip, clip_prose
-from hotset.text.sentences import report_sentences, without_fences
+from hotset.text.sentences import report_sentences
 from hotset.window.arguments import ArgumentUse, arguments
-from hotset.window.work.calls import Act, ActKind, decode_arguments
+from hotset.window.work.calls import Act, ActKind, decode_arguments, edit_lines
+from hotset.window.work.decisions import SpokenText
 from hotset.window.work.mishaps import Mishap, mishaps
 from hotset.window.work.prompts import asks_back
 from hotset.window.work.worklog import WorkReading, called, counted_line
@@ -55,26 +56,23 @@ _DELEGATES = frozenset(
 _DELEGATED_TO = ("subagent_type", "agent", "agent_type", "agent_name", "name", "to")
 _DELEGATED_WHAT = ("description", "task", "title", "prompt", "message", "instructions")
 
-_UNDECIDED = re.compile(
-    r"\b(?:not|never|n[o']t|nothing|no|cannot|yet to|un|if|whether|until|once|before|unless|could"
-    r"|might|should|would|suppose\w*|imagine|pretend\w*|example)\b[^.;]{0,40}"
-    r"\b(?:decid|decision|settled|agreed|chose|opted|go(?:ing)? with|stick with|amend)"
-    r"|undecided|n't (?:decid|settl|agree)",
-    re.IGNORECASE,
-)
-"""Sentences with a word of decision that decide nothing, or may not."""
-
 _PREFERS = re.compile(
-    r"\b(?:i (?:prefer|like|want|hate|never|always)|please (?:don't|do not|never|always|keep|use)"
-    r"|always|never|from now on|be (?:brief|concise|verbose|thorough)|no (?:emoji|comments))\b",
-    re.IGNORECASE,
+    r"\b(?:i(?:'d| would)? (?:much |really |always )?prefer|i(?:'d| would) rather"
+    r"|i (?:really )?(?:like|love|hate|dislike) (?!(?:it|that|this|them|how|what)\b(?! when))"
+    r"|i want (?:\w+ ){0,2}(?:answers?|replies|explanations?|summar\w+|comments?)"
+    r"|please (?:don't|do not|never|always|avoid|use|keep (?!going|on\b|at it))"
+    r"|(?:you (?:should|must|can)|please) (?:always|never)|from now on|no (?:emojis?|comments))\b"
+    r"|^(?:please )?(?:always|never (?!mind)|be (?:brief|concise|verbose|thorough)\b)",
+    re.IGNORECASE | re.MULTILINE,
 )
 _TEST_FILE = re.compile(
     r"(?:^|/)(?:tests?|__tests__|specs?)/|(?:^|/)test_[^/]+$|_(?:test|spec)\.\w+$"
     r"|\.(?:test|spec)\.\w+$"
 )
 _TEST_NAME = re.compile(
-    r"\bdef (test_\w+)|\bfunc (Test\w+)|\bfn (\w*test\w*)\(|\b(?:it|test)\(\s*['\"`]([^'\"`\n]+)"
+    r"^\s*(?:async )?def (test_\w+)|^func (Test\w+)|^\s*(?:pub |async )*fn (\w*test\w*)\("
+    r"|^\s*(?:it|test)(?:\.(?!todo)\w+)*\(\s*['\"`]([^'\"`\n]+)",
+    re.MULTILINE,
 )
 _FAILING = re.compile(
     r"^(?:FAILED (\S+::\S+)|--- FAIL: (\S+)|\(fail\) (.+?)(?: \[[\d.]+ ?m?s\])?$"
@@ -83,8 +81,27 @@ _FAILING = re.compile(
 )
 _COMPONENT = re.compile(r"\.(?:tsx|jsx|vue|svelte|astro|html?)$")
 _STYLE = re.compile(r"\.(?:css|scss|sass|less|styl)$|tailwind\.config|(?:^|/)theme\.\w+$")
-_TOKEN = re.compile(r"(?<![\w-])--[a-z][\w-]+")
-_ACCESSIBLE = re.compile(r"\b(?:aria-[a-z]+|alt|role|tabIndex|tabindex)(?==)")
+_DESIGNED = re.compile(rf"{_COMPONENT.pattern}|{_STYLE.pattern}|\.(?:[cm]?[jt]s|json)$")
+_TOKEN = re.compile(
+    r"var\(\s*(--[a-z][\w-]+)|(?<![\w-])(--[a-z][\w-]+)(?=['\"]?\s*:)"
+    r"|\.setProperty\(\s*['\"](--[a-z][\w-]+)"
+)
+_ACCESSIBLE = re.compile(r"(?<=[\s:])(aria-[a-z]+|alt|role|tabIndex|tabindex)(?==[\"'{])")
+_COUNTS_FAILURES = re.compile(r"\b[1-9]\d* (?:fail|failed|failing|failures?)\b")
+_STARTED = re.compile(
+    r"\A\W*(?:the )?(?:async |background |sub)?(?:agent|task)\b[^\n]{0,60}"
+    r"\b(?:launched|started|queued|spawned|running)\b|\brunning in (?:the )?background\b",
+    re.IGNORECASE,
+)
+"""Of a delegation that is under way."""
+_BROKE_OFF = re.compile(
+    r"\A\W*(?:the )?(?:sub)?(?:agent|task|delegation)\b[^\n]{0,60}"
+    r"\b(?:failed|errored|crashed|aborted|cancell?ed|interrupted|timed out)\b",
+    re.IGNORECASE,
+)
+_TASK_ID = re.compile(r"\b(?:agent|task)[ _-]?id\W{1,4}([\w-]{4,})", re.IGNORECASE)
+_STATUS = re.compile(r"<?status\W{1,4}(completed|failed|killed|stopped)\b", re.IGNORECASE)
+_HEAD = 400  # characters of a result that say how a delegation goes
 
 
 def build_state(
@@ -120,6 +137,20 @@ def build_state(
     return structs.replace(state, **noted)
 
 
+def program_notes(state: AnyState | None) -> Items:
+    """What the program said with this handoff, and with earlier ones."""
+    notes = state.context_notes if state is not None else ()
+    return tuple(each for each in notes if each.source is StateSource.PROGRAM)
+
+
+def with_notes(state: AnyState, notes: Iterable[StateItem]) -> AnyState:
+    """The state with these notes as well; of too many the oldest are left out."""
+    short = [structs.replace(each, text=clip(each.text, _LONGEST_NOTE)) for each in notes]
+    stored = [each for each in state.context_notes if each.source is StateSource.STORE]
+    said = [each for each in state.context_notes if each.source is not StateSource.STORE]
+    return structs.replace(state, context_notes=(*stored, *_latest((*said, *short))))
+
+
 def state_lines(state: HandoffState, room: int) -> list[str]:
     """The state for a model, a line a field, in about `room` characters: of what does not fit the
     oldest items are left out. The user's first message stands in the window itself."""
@@ -152,7 +183,7 @@ class _Work:
             for field, texts in note.fields.items():
                 if field in known:
                     found.setdefault(field, []).extend(
-                        StateItem(clip(text, _LONGEST_NOTE), note.turn, StateSource.NOTE)
+                        StateItem(clip(text, _LONGEST_NOTE), note.turn, note.source)
                         for text in texts
                     )
         return {field: _latest(items) for field, items in found.items()}
@@ -174,14 +205,11 @@ class _Work:
 
     def decisions(self) -> Items:
         """What the user and the model decided, in their words."""
-        found: list[StateItem] = []
-        for at, text in self.reading.decided():
-            is_user = self.lines[at].role is Role.USER
-            if _UNDECIDED.search(text) or (not is_user and self._is_outside(text, at)):
-                continue
-            source = StateSource.USER if is_user else StateSource.MODEL
-            found.append(StateItem(clip(text, _LONGEST), self._turn(at), source))
-        return _latest(found)
+        return _latest(map(self._item, self.reading.decided()))
+
+    def _item(self, said: SpokenText) -> StateItem:
+        source = StateSource.USER if said.is_user else StateSource.MODEL
+        return StateItem(clip(said.text, _LONGEST), self._turn(said.at), source)
 
     @cached_property
     def plan(self) -> tuple[Items, Items]:
@@ -205,7 +233,7 @@ class _Work:
         return of(items.done), of(items.open)
 
     def changed(self) -> tuple[FileChange, ...]:
-        """Files that were changed and not removed again."""
+        """Files that were changed, and whose change stands."""
         return tuple(
             FileChange(
                 each.path,
@@ -214,16 +242,19 @@ class _Work:
                 clip(each.new, _LONGEST),
                 self._turn(each.at),
             )
-            for each in self.reading.summary().files
+            for each in self.reading.files()
         )[-_MOST:]
 
     def checks(self) -> tuple[CheckRun, ...]:
-        """The latest run of each check that came to an end."""
+        """The latest run of each check, where its outcome is known."""
         latest: dict[str, CheckRun] = {}
         for act in self.reading.acts:
             if act.doing is not ActKind.CHECK or not act.answered or act.verdict.open:
                 continue
             if act.verdict.declined:
+                continue
+            if act.verdict.unknown:  # what it said before is not the latest any more
+                latest.pop(clip(called(act), _LONGEST), None)
                 continue
             text = self.reading.pages[act.result_place].text
             failing = tuple(
@@ -269,43 +300,74 @@ class _Work:
             if each.by is not None
         )[-_MOST:]
 
-    def written(self, files: re.Pattern[str] | None, names: re.Pattern[str]) -> Items:
-        """Names in what successful edits wrote into such files, each once."""
+    def written(
+        self, files: re.Pattern[str], names: re.Pattern[str], *, where: bool = True
+    ) -> Items:
+        """Names that edits wrote into such files and that still stand there, each once; with
+        `where` beside the file."""
         found: dict[str, StateItem] = {}
-        for act in self.reading.acts:
-            if act.doing is not ActKind.EDIT or act.verdict.failed or not act.answered:
+        for change in self.reading.changes():
+            if not files.search(change.path):
                 continue
-            if files is not None and not any(files.search(path) for path in act.files):
-                continue
-            where = act.files[0] if act.files else act.target
-            text = "\n".join(
-                each.text
-                for each in arguments(self.reading.pages[act.place].text.encode())
-                if each.use is ArgumentUse.WRITTEN or "*** " in each.text
-            )
-            for match in names.finditer(text):
-                name = next((each for each in match.groups() if each), match[0])
-                item = f"{name} ({where})" if files is not None else name
+            here: dict[str, Act] = {}
+            for act in change.edits:
+                gone, came = self._sides(act)
+                if act.made:
+                    here.clear()
+                for name in _names_in(names, gone):
+                    here.pop(name, None)
+                for name in _names_in(names, came):
+                    here.setdefault(name, act)
+            for name, act in here.items():
+                item = f"{name} ({change.path})" if where else name
                 found.setdefault(item, StateItem(item, self._turn_of_act(act), StateSource.CALL))
         return _latest(found.values())
 
+    def _sides(self, act: Act) -> tuple[str, str]:
+        """What an edit took away and what it wrote."""
+        text = self.reading.pages[act.place].text
+        gone, came = ([], []) if act.made else edit_lines(text)
+        if gone or came:
+            return "\n".join(gone), "\n".join(came)
+        return _given(text, ArgumentUse.REPLACED), _given(text, ArgumentUse.WRITTEN)
+
     def routed(self) -> tuple[RoutedTask, ...]:
-        """Work that was given to other agents."""
+        """Work that was given to other agents; not what the user refused."""
         found: list[RoutedTask] = []
         for act in self.reading.acts:
             if act.tool.rpartition("__")[2].rpartition(".")[2].lower() not in _DELEGATES:
                 continue
+            if act.verdict.declined:
+                continue
             given = decode_arguments(self.reading.pages[act.place].text)
             text = next((str(given[name]) for name in _DELEGATED_WHAT if given.get(name)), "")
             agent = next((str(given[name]) for name in _DELEGATED_TO if given.get(name)), "")
-            is_active = not act.answered or act.verdict.open
-            status = "active" if is_active else "failed" if act.failed else "completed"
             found.append(
                 RoutedTask(
-                    clip_prose(text, _LONGEST), clip(agent, 80), status, self._turn_of_act(act)
+                    clip_prose(text, _LONGEST),
+                    clip(agent, 80),
+                    self._status(act),
+                    self._turn_of_act(act),
                 )
             )
         return tuple(found[-_MOST:])
+
+    def _status(self, act: Act) -> str:
+        """How a delegation stands. One in the background ends with a later notice."""
+        if not act.answered:
+            return "active"
+        result = self.reading.pages[act.result_place].text
+        head = result[:_HEAD]
+        if act.failed or _BROKE_OFF.search(head):
+            return "failed"
+        if not (act.verdict.open or _STARTED.search(head)):
+            return "completed"
+        task = _TASK_ID.search(result)
+        for page in self.reading.pages[act.result_place + 1 :] if task else ():
+            is_notice = page.kind is Kind.PROMPT or bool(page.call)
+            if task and is_notice and task[1] in page.text and (told := _STATUS.search(page.text)):
+                return "completed" if told[1].lower() == "completed" else "failed"
+        return "active"
 
     def questions(self) -> Items:
         """What the last reply asks the user."""
@@ -320,30 +382,17 @@ class _Work:
 
     def preferences(self) -> Items:
         """The user's own sentences on how they want to be served."""
-        found = (
-            StateItem(clip(sentence, _LONGEST), self._turn(at), StateSource.USER)
-            for at, text in self.reading.prompts()
-            for sentence in report_sentences(without_fences(text))
-            if _PREFERS.search(sentence) and not sentence.endswith("?")
-        )
-        return _latest(found)
+        return _latest(map(self._item, self.reading.said_by_user(_prefers)))
 
     def failing(self) -> Items:
-        """Tests that failed in the latest run of their check."""
+        """Tests that failed in the latest run of their check, and passed in none since."""
+        open_runs = {each.command for each in self.issues(open_only=True)}
+        resolved = {each.command for each in self.issues()} - open_runs
         return tuple(
             StateItem(name, run.turn, StateSource.RESULT)
             for run in self.checks()
-            for name in (run.failing or (() if run.passed else (run.command,)))
-        )
-
-    def _is_outside(self, text: str, before: int) -> bool:
-        """True if a result before this line has these words."""
-        words = text.encode()
-        return any(
-            words in piece.content
-            for line in self.lines[:before]
-            for piece in line.pieces
-            if piece.is_result
+            if not run.passed and run.command not in resolved
+            for name in run.failing or ((run.command,) if _counts_failures(run.outcome) else ())
         )
 
     def _turn_of_act(self, act: Act | None) -> int:
@@ -376,7 +425,7 @@ def _designer(work: _Work, _: Sequence[str]) -> dict[str, Any]:
         "styles_applied": tuple(each for each in changed if _STYLE.search(each.path)),
         "remaining": left,
         "design_decisions": work.decisions(),
-        "design_tokens": work.written(None, _TOKEN)[-_MOST_NAMES:],
+        "design_tokens": work.written(_DESIGNED, _TOKEN, where=False)[-_MOST_NAMES:],
         "accessibility": work.written(_COMPONENT, _ACCESSIBLE)[-_MOST_NAMES:],
     }
 
@@ -463,6 +512,26 @@ _FILLED: dict[StateName, Callable[[_Work, Sequence[str]], dict[str, Any]]] = {
     "orchestrator": _orchestrator,
     "guide": _guide,
 }
+
+
+def _names_in(names: re.Pattern[str], text: str) -> Iterator[str]:
+    for match in names.finditer(text):
+        yield next((each for each in match.groups() if each), match[0])
+
+
+def _given(call: str, use: ArgumentUse) -> str:
+    found = list(arguments(call.encode()))
+    if use is ArgumentUse.WRITTEN and not any(each.use is use for each in found):
+        return "\n".join(each.text for each in found if "*** " in each.text)
+    return "\n".join(each.text for each in found if each.use is use)
+
+
+def _prefers(text: str) -> bool:
+    return _PREFERS.search(text) is not None
+
+
+def _counts_failures(outcome: str) -> bool:
+    return _COUNTS_FAILURES.search(outcome) is not None
 
 
 def _latest(items: Iterable[StateItem]) -> Items:

@@ -8,7 +8,7 @@ conversation: nothing is concluded that is not written there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,23 +20,27 @@ from hotset.text.clip import clip
 from hotset.text.sentences import report_sentences, without_fences
 from hotset.text.terms import topic_words
 from hotset.text.words import once
+from hotset.window.line_numbers import own_numbers
 from hotset.window.names import joined_within, names
 from hotset.window.work.calls import (
     Act,
     ActKind,
     WorkPage,
     acts,
+    edit_lines,
     edit_sides,
+    result_verdict,
 )
+from hotset.window.work.decisions import SpokenText, standing_sentences
 from hotset.window.work.endings import (
     PlanItems,
-    changed_files,
     has_moved_on,
     has_sealed,
     is_decision,
     plan_items,
     user_verdict,
 )
+from hotset.window.work.file_changes import Sides, StandingChange, changed_files, standing_changes
 from hotset.window.work.mishaps import Mishap, mishaps
 from hotset.window.work.prompts import PromptWords, asks_back, goes_on, prompt_words
 
@@ -188,6 +192,7 @@ class WorkReading:
         self.places: list[int] = []
         """The line of each page."""
         self.pages: list[WorkPage] = []
+        self._lines = lines
         for at, line in enumerate(lines):
             for piece in line.pieces:
                 if (page := _page(piece, answers=line.answers)) is not None:
@@ -202,9 +207,9 @@ class WorkReading:
         return WorkSummary(
             wanted=tuple(text for _, text in self.prompts()),
             done=tuple(self._runs()),
-            files=tuple(self._files()),
+            files=self.files(),
             errors=tuple(self._error(each) for each in failed),
-            decisions=once((text for _, text in self.decided()), _MOST_DECISIONS),
+            decisions=once((each.text for each in self.decided()), _MOST_DECISIONS),
             ticked=once(plan.done, _MOST_OPEN),
             open=once((*plan.open, *red), _MOST_OPEN),
             reply=self.last_reply(),
@@ -246,7 +251,7 @@ class WorkReading:
         end."""
         return any(has_sealed(text) for _, text in self.prompts()) and not self.acts[-1].failed
 
-    def files(self) -> frozenset[str]:
+    def file_names(self) -> frozenset[str]:
         """The names of the files that were changed."""
         return frozenset(path.rsplit("/", 1)[-1] for path in changed_files(self.acts))
 
@@ -266,7 +271,16 @@ class WorkReading:
         )
 
     def _plans(self) -> list[str]:
-        return [self.pages[act.place].text for act in self.acts if act.doing is ActKind.PLAN]
+        """The calls that set a plan; one that was refused set none."""
+        return [
+            self.pages[act.place].text
+            for act in self.acts
+            if act.doing is ActKind.PLAN
+            and not (act.answered and result_verdict(self._result(act), shell=False).failed)
+        ]
+
+    def _result(self, act: Act) -> str:
+        return self.pages[act.result_place].text
 
     def prompts(self) -> Iterator[tuple[int, str]]:
         """The user's own words, each with its line."""
@@ -295,21 +309,30 @@ class WorkReading:
         text = self.pages[act.result_place].text
         return counted_line(text) or (act.verdict.message if act.failed else "")
 
-    def _files(self) -> Iterator[ChangedFile]:
-        for path in changed_files(self.acts):
-            edits = [
-                act
-                for act in self.acts
-                if act.doing is ActKind.EDIT and not act.verdict.failed and path in act.files
-            ]
-            old, new = edit_sides(self.pages[edits[-1].place].text)
-            yield ChangedFile(
-                path,
-                old[:_LONGEST_SIDE],
-                new[:_LONGEST_SIDE],
-                len(edits),
-                self.places[edits[-1].place],
+    def changes(self) -> tuple[StandingChange, ...]:
+        """The files that were changed, with the edits that stand."""
+        return standing_changes(self.acts, self._sides)
+
+    def _sides(self, act: Act, path: str) -> Sides:
+        gone, came = edit_lines(self.pages[act.place].text, path)
+        return tuple(gone), tuple(came)
+
+    def files(self) -> tuple[ChangedFile, ...]:
+        """The same, each with the first line that its latest edit changed."""
+        found: list[ChangedFile] = []
+        for each in self.changes():
+            last = each.edits[-1].place
+            old, new = edit_sides(self.pages[last].text)
+            found.append(
+                ChangedFile(
+                    each.path,
+                    old[:_LONGEST_SIDE],
+                    new[:_LONGEST_SIDE],
+                    len(each.edits),
+                    self.places[last],
+                )
             )
+        return tuple(found)
 
     def _error(self, mishap: Mishap) -> WorkError:
         failed = mishap.failed
@@ -322,15 +345,50 @@ class WorkReading:
             self.places[failed.place],
         )
 
-    def decided(self) -> Iterator[tuple[int, str]]:
-        """Sentences of the user and the model that decide something, each with its line."""
+    def decided(self) -> list[SpokenText]:
+        """Sentences of the user and the model that decide something, and that still stand."""
+        return standing_sentences(self._spoken(), is_decision, _decides, self.is_repeated)
+
+    def said_by_user(self, mentions: Callable[[str], bool]) -> list[SpokenText]:
+        """The user's own sentences of this sort that still stand."""
+        own = (each for each in self._spoken() if each.is_user)
+        return standing_sentences(own, mentions, mentions, self.is_repeated)
+
+    def _spoken(self) -> Iterator[SpokenText]:
         for at, page in zip(self.places, self.pages, strict=True):
-            if page.kind not in (Kind.PROMPT, Kind.RESPONSE) or not is_decision(page.text):
-                continue
-            own = prompt_words(page.text).text if page.kind is Kind.PROMPT else page.text
-            for sentence in report_sentences(own):
-                if _states(sentence) and is_decision(sentence):
-                    yield at, sentence
+            if page.kind is Kind.PROMPT:
+                yield SpokenText(at, prompt_words(page.text).text, is_user=True)
+            elif page.kind is Kind.RESPONSE:
+                yield SpokenText(at, page.text, is_user=False)
+
+    def is_repeated(self, sentence: SpokenText) -> bool:
+        """True if a result before this sentence has its words, however its lines are broken."""
+        words = _WORD.findall(sentence.text)
+        if not words:
+            return False
+        sign = max(words, key=len).encode()
+        wanted = f" {' '.join(words).lower()} "
+        return any(
+            sign in piece.content and wanted in _folded(piece.content)
+            for line in self._lines[: sentence.at]
+            for piece in line.pieces
+            if piece.is_result
+        )
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _folded(content: bytes) -> str:
+    """The words of a result in one line, without signs and line numbers."""
+    lines = content.decode("utf-8", "replace").splitlines()
+    numbering = own_numbers(lines)
+    bare = "\n".join(numbering.bare if numbering is not None else lines)
+    return f" {' '.join(_WORD.findall(bare)).lower()} "
+
+
+def _decides(sentence: str) -> bool:
+    return is_decision(sentence) and not _TALK.match(sentence)
 
 
 _COUNTED = re.compile(
@@ -378,15 +436,6 @@ _TALK = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\b\d+\b")
-
-
-def _states(sentence: str) -> bool:
-    """True if it is no question, no announcement and not too long for one statement."""
-    return (
-        len(sentence) <= _SENTENCE_LENGTH
-        and not sentence.endswith("?")
-        and not _TALK.match(sentence)
-    )
 
 
 def sentence_worth(sentence: str) -> float:
@@ -505,7 +554,7 @@ def _works_elsewhere(reading: WorkReading, following: Sequence[Line]) -> bool:
     """True if the next calls have started and name none of the files that were changed."""
     later = WorkReading(following[:_SOON])
     named = " ".join(later.pages[act.place].text for act in later.acts)
-    return bool(later.acts) and not any(name in named for name in reading.files())
+    return bool(later.acts) and not any(name in named for name in reading.file_names())
 
 
 def _cuts(lines: Sequence[Line]) -> list[int]:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hotset.errors import ToolFailed
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.found.created import create, read_created
 from hotset.sources.tools.found.signatures import read_script
 from hotset.sources.tools.found.skills import SkillFolder, find_skills

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from hotset.nouns.tool import Http, OriginKind, Stdio, Tooling, ToolOrigin
+from hotset.nouns.tool import Http, OriginKind, Stdio, ToolOrigin
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.running.server_pool import ServerPoolThread
 
 PLAIN = Path(__file__).with_name("plain_server.py")

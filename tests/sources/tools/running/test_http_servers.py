@@ -15,7 +15,7 @@ from plain_servers import pool, remote, text
 from pydantic import Field
 
 from hotset.errors import ToolFailed
-from hotset.nouns.tool import Tooling
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.running.mcp_client import HANDSHAKES, MODERN
 
 RESULT = {"content": [{"type": "text", "text": "it works"}]}

@@ -14,7 +14,8 @@ from msgspec import structs
 from plain_servers import QUICK, ends, plain, pool, starts, text
 
 from hotset.errors import MemoryClosed, ToolFailed
-from hotset.nouns.tool import OriginKind, Stdio, Tooling, ToolOrigin
+from hotset.nouns.tool import OriginKind, Stdio, ToolOrigin
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.running.server_pool import ServerPoolThread
 
 

@@ -71,11 +71,11 @@ from hotset.window.work.calls import Act, ActKind
 from hotset.window.work.endings import (
     UserPrompt,
     WorkOutcome,
-    changed_files,
     is_decision,
     phase_of,
     work_outcome,
 )
+from hotset.window.work.file_changes import changed_files
 from hotset.window.work.mishaps import mishaps
 
 _VOUCHED = frozenset({Trust.PERSON, Trust.OUTCOME})

@@ -29,7 +29,8 @@ from hotset.text.sentences import sentences, without_fences
 from hotset.text.terms import topic_words
 from hotset.text.words import once, word_set
 from hotset.window.work.calls import Act, ActKind, check_family
-from hotset.window.work.endings import WorkOutcome, changed_files, plan_items
+from hotset.window.work.endings import WorkOutcome, plan_items
+from hotset.window.work.file_changes import changed_files
 from hotset.window.work.mishaps import Mishap
 
 MOST = 4

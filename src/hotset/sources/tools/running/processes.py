@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, TypeVar, cast
 
 from hotset.errors import ToolFailed
+from hotset.files.child_process import DEVNULL, ChildProcess, TimeoutExpired
 from hotset.files.scope import ScopedFile
 from hotset.nouns.tool import Stdio
 from hotset.sources.tools.running import SERVERS, server_supervisor
@@ -100,7 +101,7 @@ class Supervisor:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._environ = environ
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._door: socket.socket | None = None
         self._asking = asyncio.Lock()
         self._servers: set[ServerProcess] = set()
@@ -122,7 +123,7 @@ class Supervisor:
             server.kill()
         if self._door is not None and self._process is not None:
             self._door.close()
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(TimeoutExpired):
                 self._process.wait(_GRACE_SECONDS)  # the supervisor goes last
         self._dismiss()
 
@@ -181,7 +182,7 @@ class Supervisor:
             ours, theirs = socket.socketpair()
             with theirs, _closed_on_error(ours):
                 ours.setblocking(False)
-                self._process = subprocess.Popen(
+                self._process = ChildProcess(
                     [
                         sys.executable,
                         "-I",
@@ -190,10 +191,12 @@ class Supervisor:
                         str(theirs.fileno()),
                         str(os.getpid()),
                     ],
+                    scope=SERVERS,
+                    descriptors=1,  # our end
                     pass_fds=(theirs.fileno(),),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
+                    stdin=DEVNULL,
+                    stdout=DEVNULL,
+                    stderr=DEVNULL,
                     cwd="/",
                     env={},
                     start_new_session=True,

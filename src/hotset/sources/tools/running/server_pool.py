@@ -28,7 +28,8 @@ from hotset.errors import MemoryClosed, ToolFailed
 from hotset.files.breaker import Breaker
 from hotset.files.private_folder import private_folder
 from hotset.files.write import write_atomically
-from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, Tooling, ToolOrigin
+from hotset.nouns.tool import Launch, OriginKind, Returned, Stdio, ToolOrigin
+from hotset.nouns.tooling import Tooling
 from hotset.sources.tools.running import SERVERS
 from hotset.sources.tools.running.mcp_client import (
     McpSession,

@@ -1,5 +1,5 @@
 // The shell: which view is shown, by the address; the list of views; light and dark; events as they come.
-import { Component, Failure, html, render, useCallback, useEffect, useState } from "./lib.js";
+import { BASE, Component, Failure, html, render, useCallback, useEffect, useState } from "./lib.js";
 
 export const VIEWS = [
   ["now", "Now"], ["findings", "What should I do?"], ["savings", "Savings"], ["sessions", "Sessions"],
@@ -8,9 +8,10 @@ export const VIEWS = [
 const NAMES = new Map(VIEWS);
 const HIDDEN = new Set(["session"]); // a view that another one opens
 const LAST = "hotset.view";
+const TOGETHER_MS = 400;
 
 function place() {
-  const name = location.pathname.split("/")[2] || "";
+  const name = location.pathname.slice(BASE.length).split("/")[0];
   const known = NAMES.has(name) || HIDDEN.has(name);
   return { name: known ? name : localStorage.getItem(LAST) ?? "now", query: Object.fromEntries(new URLSearchParams(location.search)) };
 }
@@ -18,7 +19,7 @@ function place() {
 function address(name, query) {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== "" && value !== null);
   const words = new URLSearchParams(given).toString();
-  return `/hotset/${name}${words ? `?${words}` : ""}`;
+  return `${BASE}${name}${words ? `?${words}` : ""}`;
 }
 
 /** A view that fails shows why; the others go on. */
@@ -31,11 +32,24 @@ class Guarded extends Component {
 function useChanges() {
   const [state, setState] = useState({ changed: 0, live: false });
   useEffect(() => {
-    const source = new EventSource("/hotset/live");
-    source.addEventListener("changed", () => setState((before) => ({ changed: before.changed + 1, live: true })));
-    source.onopen = () => setState((before) => ({ ...before, live: true }));
-    source.onerror = () => setState((before) => ({ ...before, live: false }));
-    return () => source.close();
+    let source = null;
+    let waits = null; // a reply is kept in several steps: one look at the end is enough
+    const tell = () => { waits = null; setState((before) => ({ changed: before.changed + 1, live: true })); };
+    const listen = () => {
+      if (document.hidden) { // a tab in the background costs nothing
+        source?.close();
+        source = null;
+        return;
+      }
+      if (source) return;
+      source = new EventSource(`${BASE}live`);
+      source.addEventListener("changed", () => { waits ??= setTimeout(tell, TOGETHER_MS); });
+      source.onopen = () => setState((before) => ({ ...before, live: true }));
+      source.onerror = () => setState((before) => ({ ...before, live: false }));
+    };
+    listen();
+    document.addEventListener("visibilitychange", listen);
+    return () => { document.removeEventListener("visibilitychange", listen); source?.close(); clearTimeout(waits); };
   }, []);
   return state;
 }

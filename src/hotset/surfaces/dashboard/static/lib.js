@@ -61,6 +61,7 @@ export function tokens(value) {
 export function dollars(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
+  if (size > 0 && size < 0.0001) return "under $0.0001";
   const digits = size === 0 || size >= 1 ? 2 : size >= 0.01 ? 3 : 4;
   return `${value < 0 ? "-" : ""}$${size.toFixed(digits)}`;
 }
@@ -113,7 +114,7 @@ export function Loaded({ state, children }) {
 
 /** columns: [{title, cell: row => node, right?, sort?}]. A row with `onOpen` opens by click and Enter. */
 export function Table({ caption, columns, rows, onOpen, keyOf = (row, at) => row.id ?? at }) {
-  return html`<div class="scroll"><table>
+  return html`<div class="scroll" tabindex=${onOpen ? undefined : "0"}><table>
     ${caption && html`<caption>${caption}</caption>`}
     <thead><tr>${columns.map((each) => html`<th scope="col" class=${each.right ? "right" : ""}>${each.title}</th>`)}</tr></thead>
     <tbody>${rows.map((row, at) => html`<tr key=${keyOf(row, at)} class=${onOpen ? "opens" : ""}>

@@ -16,6 +16,7 @@ _FILLERS = word_set("now currently anymore again already still instead longer fr
 _GIVES_UP = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
+        r"\b(?:instead of|rather than) (?P<gone>[^,.;]+?),? (?:(?:we|let's|please|just) )?use\b",
         r"\b(?:instead of|rather than) (?P<gone>[^,.;]+)",
         (
             r"\b(?:switch|mov|migrat|chang|renam)\w*(?P<topic>(?: [\w'-]+){0,4}?) from "
@@ -76,11 +77,23 @@ OPPOSITES = tuple(
 
 def replaces(earlier: str, later: str) -> bool:
     """True if the later statement says that the earlier one no longer holds."""
-    return _gives_up(earlier, later) or _moves(earlier, later) or _another_value(earlier, later)
+    return takes_back(earlier, later) or _another_value(earlier, later)
+
+
+def takes_back(earlier: str, later: str) -> bool:
+    """True if the later statement says so by a word of change, such as "instead of" or "now"."""
+    if _word_set(earlier).isdisjoint(_word_set(later)):
+        return False
+    return _gives_up(earlier, later) or _moves(earlier, later)
+
+
+def may_take_back(text: str) -> bool:
+    """True if the statement has a word of change: every one that takes another back has."""
+    return _CHANGED.search(text) is not None or any(each.search(text) for each in _GIVES_UP)
 
 
 def _gives_up(earlier: str, later: str) -> bool:
-    mine, theirs = frozenset(_words(earlier)), frozenset(_words(later))
+    mine, theirs = _word_set(earlier), _word_set(later)
     if not mine or _DENIES.search(earlier):
         return False
     for pattern in _GIVES_UP:
@@ -159,6 +172,11 @@ def _kind(word: str) -> str:
     if _NUMBER.fullmatch(word) or word in _NUMERALS:
         return "number"
     return "path" if "/" in word or _FILE.fullmatch(word) else ""
+
+
+@memo("telling word sets", 4096, each=2000)
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(_words(text))
 
 
 @memo("telling words", 4096, each=2000)
