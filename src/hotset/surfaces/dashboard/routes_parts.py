@@ -262,14 +262,16 @@ def _act_on_tool(project: ViewedProject, asked: ToolAct) -> OrderReply:
             )
         case "deny":
             toolbox.catalogue.deny(name)
-            return OrderReply(f"{name} is denied in this project", "Allow it again.")
+            return OrderReply(f"{name} is denied in this project", "To undo it, allow it again.")
         case "allow":
             toolbox.catalogue.allow(name)
-            return OrderReply(f"{name} is no longer denied", "Deny it again.")
+            return OrderReply(f"{name} is no longer denied", "To undo it, deny it again.")
         case "pin":
-            return OrderReply(f"{toolbox.pin(name).name} is pinned", "Unpin it.")
+            return OrderReply(f"{toolbox.pin(name).name} is pinned", "To undo it, unpin it.")
         case "unpin":
-            return OrderReply(f"{toolbox.unpin(name)} is no longer pinned", "Pin it again.")
+            return OrderReply(
+                f"{toolbox.unpin(name)} is no longer pinned", "To undo it, pin it again."
+            )
         case "restore":
             life = toolbox.restore(name)
             return OrderReply(
@@ -321,21 +323,23 @@ def _act_on_memory(project: ViewedProject, asked: MemoryAct) -> OrderReply:
     match asked.act:
         case "undo":
             undone = memories.undo(asked.id)
-            return OrderReply(f"{undone:,} memories are as before", "Decide about them again.")
+            return OrderReply(
+                f"{undone:,} memories are as before", "To undo that, decide about them again."
+            )
         case "restore":
             restored = memories.restore([memories.get(asked.id).id])
             says = "restored" if restored else "nothing had to be restored"
-            return OrderReply(says, "Forget it again.")
+            return OrderReply(says, "To undo it, forget it again.")
         case "forget":
             memories.forget(asked.id)
-            return OrderReply("forgotten: no search finds it", "Restore it.")
+            return OrderReply("forgotten: no search finds it", "To undo it, restore it.")
         case _:
             return _review_memory(memories, asked)
 
 
 def _review_memory(memories: ProjectMemories, asked: MemoryAct) -> OrderReply:
     run = run_name(REVIEW, time.time())
-    undo = f"Undo {run} in the list of what can be undone."
+    undo = f"To undo it, choose {run} among what can be undone."
     if asked.act == "holds":
         kept = memories.settle_conflict(asked.id, asked.other, run)
         return OrderReply(f"{kept.id} holds", undo)
@@ -377,12 +381,12 @@ def _act_on_code(project: ViewedProject, asked: CodeAct) -> OrderReply:
         code.keep_answer(config.folder, config.project, granted=True)
         return OrderReply(
             "allowed: the files are read in the background, or by `hotset index`",
-            "Withdraw it: all that was made from the files is removed.",
+            "To undo it, withdraw it: all that was made from the files is removed.",
         )
     code.take_out(config.folder, config.embedding.of_documents)
     return OrderReply(
         "withdrawn: nothing made from the files is left on disk, and none of them is read",
-        "Allow it again: the files are then read anew.",
+        "To undo it, allow it again: the files are then read anew.",
     )
 
 
@@ -439,10 +443,10 @@ def _act_on_learning(project: ViewedProject, asked: LearningAct) -> OrderReply:
     match asked.act:
         case "freeze":
             freeze_knobs(store, config, asked.knobs, {}, now)
-            return OrderReply(f"frozen: {what}", "Unfreeze it.")
+            return OrderReply(f"frozen: {what}", "To undo it, unfreeze it.")
         case "unfreeze":
             unfreeze_knobs(store, config, asked.knobs, now)
-            return OrderReply(f"no longer frozen: {what}", "Freeze it again.")
+            return OrderReply(f"no longer frozen: {what}", "To undo it, freeze it again.")
         case "reset":
             reset_knobs(store, config, asked.knobs, now)
             return OrderReply(
@@ -451,13 +455,12 @@ def _act_on_learning(project: ViewedProject, asked: LearningAct) -> OrderReply:
             )
         case "trial":
             order_trial(store, config, asked.shares, now)
-            return OrderReply(
-                "from the next session on", "Set the share to 0: that ends the trial."
-            )
+            return OrderReply("from the next session on", "To undo it, end the trial.")
         case switch:
             switch_learning(store, now, is_on=switch == "on")
             return OrderReply(
-                f"learning is {switch}", f"Switch it {'off' if switch == 'on' else 'on'}."
+                f"learning is {switch}",
+                f"To undo it, switch it {'off' if switch == 'on' else 'on'}.",
             )
 
 

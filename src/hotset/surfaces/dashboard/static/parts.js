@@ -11,7 +11,7 @@ export const Parts = ({ parts, shown, onShow, label }) => html`<nav class="parts
 export function SearchField({ label, value, onSend, placeholder, button = "Search" }) {
   const [text, setText] = useState(value ?? "");
   useEffect(() => setText(value ?? ""), [value]);
-  return html`<form class="field" role="search" aria-label=${label} onSubmit=${(event) => { event.preventDefault(); onSend(text.trim()); }}>
+  return html`<form class="field" onSubmit=${(event) => { event.preventDefault(); onSend(text.trim()); }}>
     <label>${label} <input type="search" value=${text} placeholder=${placeholder} maxlength="300"
       onInput=${(event) => setText(event.target.value)} onSearch=${(event) => event.target.value === "" && value && onSend("")} /></label>
     <button>${button}</button>
@@ -31,7 +31,7 @@ export function useOrders(path) {
     return "";
   }, [path]);
   const notice = html`<p class="notice" role="status" aria-live="polite">${state.says
-    && html`<strong>${state.says}.</strong> <span class="dim">To take it back: ${state.undo}</span>`}</p>`;
+    && html`<strong>${state.says}.</strong> <span class="dim">${state.undo}</span>`}</p>`;
   return [notice, order, state.again];
 }
 
