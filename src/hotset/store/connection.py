@@ -15,15 +15,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import apsw
 
 from hotset.errors import DiskFull, PageDamaged, StoreBusy, StoreFailed, StoreMoved
-from hotset.files.lru import CACHES, CacheSize
 from hotset.files.scope import PROCESS, Budget, ScopedFile
-from hotset.nouns.pressure import PressureResponse
 from hotset.store.store_files import BALLAST_BYTES, wal_and_shm
+
+if TYPE_CHECKING:
+    from hotset.files.lru import CacheSize
+    from hotset.nouns.pressure import PressureResponse
 
 _OLDEST_SQLITE = (3, 51, 3)  # earlier ones can corrupt a WAL when it is reset
 _SHORTEST_WAIT = 0.0002
@@ -336,6 +339,8 @@ class Readers:
         self._open = open_one
         self._idle: deque[Connection] = deque()
         self._closed = False
+        from hotset.files.lru import CACHES  # noqa: PLC0415 - 20 ms that a look at an index does not pay
+
         CACHES.add(self)
 
     def respond(self, response: PressureResponse) -> None:
@@ -346,6 +351,8 @@ class Readers:
                     connection.execute("PRAGMA shrink_memory")
 
     def cache_size(self) -> CacheSize:
+        from hotset.files.lru import CacheSize  # noqa: PLC0415 - as above
+
         held = [
             connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)[0]
             for connection in self._each_idle()
