@@ -67,7 +67,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = {**os.environ, "HOME": str(home), "HOTSET_HOME": str(home / "hotset")}
     command = [sys.executable, "-m", "hotset", "demo", "--once", "--fast", "--data", str(folder)]
     subprocess.run(command, env=environment, check=True, capture_output=True)
-    return folder
+    return folder / "demo"
 
 
 @contextmanager
