@@ -49,12 +49,11 @@ def test_a_page_that_left_is_read_brought_back_and_sent_with_the_next_request(tm
             for each in proxy.machine.keeper.store.pages(_results(session))
             if b"mark0__29" in proxy.machine.keeper.store.content(each.digest)
         )
-        visited.open(f"now?session={session}&page={first}")
+        visited.open(f"now?session={session}&piece={first}")
         page.wait_for_function("() => document.body.innerText.includes('mark0__29')")
-        page.get_by_role(
-            "button", name=re.compile("restore|bring back", re.IGNORECASE)
-        ).first.click()
-        page.get_by_role("button", name=re.compile("now", re.IGNORECASE)).first.click()
+        steering = page.get_by_label("what you can change")
+        steering.get_by_role("radio", name=re.compile("^now")).check()
+        steering.get_by_role("button", name="Bring it back whole now").click()
         page.wait_for_function(
             "async id => (await (await fetch('/hotset/api/orders')).json())"
             ".some(each => each.about === id)",

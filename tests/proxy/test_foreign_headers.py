@@ -149,7 +149,7 @@ def test_a_path_with_the_token_twice_is_refused(pair: Callable[..., Pair]):
     assert world.upstream.requests == ()
 
 
-@pytest.mark.parametrize("path", ["/hotset", "/hotset/", "/hotset/status", "/hotset/status/"])
+@pytest.mark.parametrize("path", ["/hotset/status", "/hotset/status/"])
 def test_our_own_pages_answer_without_a_redirect(pair: Callable[..., Pair], path: str):
     world = pair()
     answer = call(world.address, "GET", f"/{world.address.token}{path}")
@@ -158,11 +158,23 @@ def test_our_own_pages_answer_without_a_redirect(pair: Callable[..., Pair], path
     assert call(world.address, "GET", path).status == 401
 
 
+@pytest.mark.parametrize("path", ["/hotset", "/hotset/"])
+def test_the_dashboard_is_never_left_at_an_address_with_the_token(
+    pair: Callable[..., Pair], path: str
+):
+    world = pair()
+    answer = call(world.address, "GET", f"/{world.address.token}{path}")
+    assert answer.status == 303
+    assert answer.header("location").startswith("/hotset/open/")
+    assert world.address.token not in answer.header("location")
+    assert call(world.address, "GET", path).status == 401
+
+
 def test_a_page_that_there_is_not_leads_nowhere(pair: Callable[..., Pair]):
     world = pair()
     got = raw(
         world.address,
-        f"GET /{world.address.token}/hotset/nothing/ HTTP/1.1\r\nHost: "
+        f"GET /{world.address.token}/hotset/nothing.html HTTP/1.1\r\nHost: "
         f"127.0.0.1:{world.address.port}\r\n"
         "Connection: close\r\n\r\n".encode(),
     )

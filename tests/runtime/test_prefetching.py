@@ -24,7 +24,8 @@ from hotset.nouns.page import SessionId
 from hotset.nouns.search import Entry, EntryId, Hits, IndexHit, Query, Sort
 from hotset.nouns.turn import Event, TurnRef
 from hotset.runtime.planner import PlannedTurn, Planner
-from hotset.sources.code.source import CodeSource, Prefetches
+from hotset.sources.code.prefetches import Prefetches
+from hotset.sources.code.source import CodeSource
 from hotset.sources.port import TurnEnd
 from hotset.testing import RamStore, Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy

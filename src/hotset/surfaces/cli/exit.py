@@ -17,7 +17,7 @@ from hotset.errors import HotsetError, NotFound
 
 OK, FOUND, FAILED = 0, 1, 2
 INTERRUPTED = 130
-_SOON = 0.05  # seconds until the code that cannot raise it is left
+_SOON = 0.3  # seconds until the code that cannot raise it is left, also on a busy machine
 
 
 def run(command: click.Command, arguments: Sequence[str]) -> int:
