@@ -125,6 +125,15 @@ def test_a_tool_that_is_never_shortened_and_a_session_that_is_switched_off_go_ou
 
 
 @pytest.mark.row("X4")
+def test_the_window_and_the_savings_tell_the_same_money(tmp_path):
+    with shortened_session(tmp_path) as (desk, _talk, _upstream, _proxy):
+        view = desk.run("window", "--json").json()
+        total = desk.run("savings", "--session", "last", "--json").json()["total"]
+        assert view["spent"] == pytest.approx(total["measured"]["dollars"])
+        assert view["everything"] == pytest.approx(total["estimated"]["dollars"])
+
+
+@pytest.mark.row("X4")
 def test_what_cannot_be_ordered_is_refused_with_a_sentence_and_nothing_changes(tmp_path):
     with shortened_session(tmp_path) as (desk, _talk, _upstream, _proxy):
         prompt = next(each["pages"][0] for each in _segments(desk) if each["kind"] == "prompt")

@@ -18,6 +18,7 @@ from hotset.nouns.turn import Event, Session, Turn, TurnRef
 from hotset.nouns.window import WHOLE, Form, PageTable, Shown, Spot
 from hotset.runtime.audit import RETRIEVED, sentence, type_of
 from hotset.runtime.decision import DecidedCandidate, lineage, logged_candidates, reference_in
+from hotset.runtime.metrics import empty_ledger
 from hotset.runtime.reader import gist_of
 from hotset.runtime.session_notes import ratio_at
 from hotset.store.port import OutlinedPage, Store
@@ -200,8 +201,10 @@ def read_window(
     sent = bill.sent.prompt if bill else sum(each.tokens for each in segments)
     window = min(config.budget or price.window, price.window)
     left = _turns_left(bills, config.knobs_for(turn.agent).high * window)
-    prices = _Prices(config)
-    costs = [_costs(each, prices) for each in bills]
+    ledger = empty_ledger(config)  # reconciled with what the provider counted, as all sums are
+    for each in bills:
+        ledger.add(each)
+    account = ledger.total()
     following = _next_to_leave(segments, turn.number)
     return WindowView(
         session=session.id,
@@ -215,8 +218,8 @@ def read_window(
         is_changed=table != PageTable() and any(each.form != Form.FULL for each in segments),
         segments=segments,
         boundary=_boundary(bill, price),
-        spent=sum(spent for spent, _ in costs),
-        everything=sum(whole for _, whole in costs),
+        spent=account.measured.dollars,
+        everything=account.estimated.dollars,
         turns_left=left,
         next_pages=following.pages if following else (),
         next_when=_say_when(left, following),
