@@ -40,6 +40,10 @@ test-browser: $(VENV)/.browser ## run the tests in a real browser; installs Debi
 	@tools/browser
 	$(BIN)/python -m pytest -m browser tests/browser
 
+pictures: $(VENV)/.browser ## draw the README's picture of the dashboard anew
+	@tools/browser
+	$(BIN)/python tools/pictures
+
 test-all: test ## run all tests
 	$(MAKE) test-slow
 	$(MAKE) test-browser
@@ -57,4 +61,4 @@ check: $(VENV)/.dev ## format, lint, types, layers, fast tests
 bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -dashboard, -plan, -replay, -frontier, -fixed, -lines, -peers, -search, -history, -compaction, -code, -code_questions, -hints, -repeats, -tools, -memory, -facts, -telling, -learn, -teach, -evolve, -pressure, -soak, -soak_tools, -bytes, -startup
 	$(BIN)/python -m bench.$*
 
-.PHONY: help install run test test-slow test-browser test-all campaign check
+.PHONY: help pictures install run test test-slow test-browser test-all campaign check

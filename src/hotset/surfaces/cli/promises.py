@@ -287,7 +287,7 @@ PROMISES = (
         "X4",
         "A dashboard of the window as a memory map",
         RowState.PARTLY,
-        "`hotset window` shows and steers it in the terminal; pages in the browser are being built",
+        "nine views show and steer it; curves of learning over time and evolution by a click lack",
     ),
     Promise("X5", "Teams: many gateways over one shared store"),
     Promise("X6", "Any recorded session can be replayed through any policy", RowState.WORKING),
