@@ -116,6 +116,8 @@ def _conclude(out: Screen, shown: DemoResult, folder: Path, reminder: Reminder |
         "verify",
     ):
         out.say(f"  hotset {command} --data {folder}")
+    out.say("\nLook at it in a browser, turn by turn:")
+    out.say(f"  hotset up --data {folder}      (prints the link)")
     out.say("\nConnect a real agent:")
     out.say("  hotset wrap claude      (or codex, opencode, aider, goose, anything)")
 

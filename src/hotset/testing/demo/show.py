@@ -32,6 +32,7 @@ from hotset.errors import HotsetError
 from hotset.files.private_folder import private_folder
 from hotset.nouns.message import DialectName, Usage
 from hotset.nouns.price import Prices
+from hotset.surfaces.proxy.address import make_link, read_note
 from hotset.testing import ScriptedUpstream
 from hotset.testing.demo.view import Board, Holdings, Screen, count_holdings
 from hotset.testing.recording import (
@@ -108,6 +109,7 @@ def play(folder: Path, screen: Screen, *, slowly: bool) -> DemoResult:
             f"A scripted provider on port {upstream.port}; the proxy in process {proxy.pid}, "
             f"keeping in {folder}."
         )
+        screen.say(f"Watch it in a browser, as it happens: {proxy.make_link()}")
         through_proxy = DemoSide(DemoClient(proxy.root), upstream, script)
         agent = DemoAgent(
             folder, screen, through_proxy, DemoSide(DemoClient(bare.url), bare, plain), recording
@@ -418,6 +420,12 @@ class ProxyProcess:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    def make_link(self) -> str:
+        """A link to the dashboard of this session; it works once."""
+        address = read_note(self._folder)
+        assert address is not None
+        return make_link(address)
 
     def start(self) -> None:
         """Returns when it serves; after a kill on the same port, so that clients need no change."""
