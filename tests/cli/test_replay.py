@@ -232,7 +232,7 @@ def test_an_option_that_cannot_be_meant_is_a_usage_error(
 
 def test_progress_is_shown_to_a_person_and_ctrl_c_ends_it_in_a_word(desk: Desk, tmp_path: Path):
     folder = tmp_path / "runs"
-    for number in range(400):
+    for number in range(4000):
         write(folder / f"{number}.json", 40)
     leader, follower = pty.openpty()
     running = desk.start(

@@ -250,18 +250,25 @@ class ServerProcess:
             self._stdin.write(message + b"\n")
             await self._room.wait()
         if self._stdin is None or self._stdin.is_closing():
-            raise ServerGone(f"{self._program!r} has ended; it can be started again")
+            await self._hear_out()
+            said = f": {words}" if (words := self.last_words()) else ""
+            raise ServerGone(f"{self._program!r} has ended{said}; it can be started again")
 
     async def receive(self) -> bytes | None:
         """The next message, in the order in which they were sent; None when the server ended, and
         from then on."""
         message = await self._messages.next()
-        if message is None and self._closing is None:  # why it ended is known a moment later
+        if message is None:
+            await self._hear_out()
+        return message
+
+    async def _hear_out(self) -> None:
+        """Waits a moment for why a server ended, unless we end it."""
+        if self._closing is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_WORDS_SECONDS):
                     await self._reaper.gone.wait()
                     await self._tail.ended.wait()
-        return message
 
     async def close(self) -> None:
         """Ends the server and everything it started; may be called again. A `receive` that waits
