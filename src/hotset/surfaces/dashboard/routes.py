@@ -243,7 +243,7 @@ def _content(answer: Any) -> dict[str, Any]:
 
 _REFUSAL = {
     "type": "object",
-    "properties": {"error": {"type": "string"}},
+    "properties": {"error": {"type": ["string", "object"]}},
     "required": ["error"],
 }
 _REFUSED = {
@@ -251,7 +251,7 @@ _REFUSED = {
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},
 }
 _REFUSALS: Mapping[str, Any] = dict.fromkeys(
-    ("400", "401", "403", "404", "405", "415", "421", "503"), _REFUSED
+    ("400", "401", "403", "404", "405", "413", "414", "415", "421", "431", "503"), _REFUSED
 )
 
 
