@@ -18,6 +18,8 @@ from schemathesis.specs.openapi.checks import (
 from tests.campaign import sample
 from tests.proxy.wire import call, post, question
 
+pytest.importorskip("numpy")  # whole, before a thread of the proxy begins to load it
+
 CHECKS = [
     not_a_server_error,
     content_type_conformance,
