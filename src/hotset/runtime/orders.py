@@ -3,6 +3,7 @@ undone."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 
@@ -90,9 +91,11 @@ def list_orders(store: Store) -> tuple[KeptOrder, ...]:
 
 
 def _kept(store: Store) -> dict[str, KeptOrder]:
-    return {
-        key: decode(note.value or b"{}", KeptOrder) for key, note in store.notes(_ORDERS).items()
-    }
+    found: dict[str, KeptOrder] = {}
+    for key, note in store.notes(_ORDERS).items():
+        with suppress(msgspec.MsgspecError):  # one that a newer version gave
+            found[key] = decode(note.value or b"{}", KeptOrder)
+    return found
 
 
 class OrderFollower:
