@@ -31,7 +31,7 @@ from hotset.store.port import Store
 from hotset.testing import RamStore
 from hotset.testing.store_talk import StoreTalk, id_of, kept, shows
 from hotset.upstream.http import HttpWire
-from hotset.window.ledger import Account, Ledger, percentile, reconcile
+from hotset.window.ledger import Account, Ledger, percentile, reconcile, turn_costs
 from hotset.window.price import dollars
 from hotset.window.repeats import Repeats
 
@@ -597,3 +597,15 @@ def test_without_the_clients_marks_sending_everything_would_not_have_been_cached
     measured = Usage(cache_read=500, cache_write=260, input=20)
 
     assert reconcile(whole, measured, sent) == Usage(input=975)
+
+
+@given(st.lists(bills, max_size=8))
+def test_what_the_turns_cost_adds_up_to_what_the_session_cost(given):
+    turns = [
+        replace(bill, session=SessionId("s1"), turn=number) for number, bill in enumerate(given, 1)
+    ]
+    account = ledger_of(*turns).total()
+    costs = turn_costs(turns, lambda _model, _upstream: PRICE).values()
+
+    assert sum(spent for spent, _ in costs) == pytest.approx(account.measured.dollars)
+    assert sum(whole for _, whole in costs) == pytest.approx(account.estimated.dollars)

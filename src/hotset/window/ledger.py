@@ -182,6 +182,19 @@ class Ledger:
         return _account([self._closed, *self._books.values()])
 
 
+def turn_costs(bills: Iterable[Bill], price_of: PriceOf) -> dict[int, tuple[float, float]]:
+    """By turn of one session, dollars spent and dollars of sending everything: what each bill adds
+    to the sums, so that they add up to the totals. `bills` are all from the first on."""
+    book, found, before = _Book(price_of), dict[int, tuple[float, float]](), (0.0, 0.0)
+    for bill in bills:
+        if bill.usage.prompt:
+            book.add(bill)
+            after = book.spent(), book.everything()[1]
+            found[bill.turn] = after[0] - before[0], after[1] - before[1]
+            before = after
+    return found
+
+
 def reconcile(whole: Usage, measured: Usage, estimated: Usage) -> Usage:
     """The estimate `whole`, corrected by a comparison of `measured` and `estimated` for the same
     prompts.

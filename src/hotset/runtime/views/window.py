@@ -18,11 +18,12 @@ from hotset.nouns.turn import Event, Session, Turn, TurnRef
 from hotset.nouns.window import WHOLE, Form, PageTable, Shown, Spot
 from hotset.runtime.audit import RETRIEVED, sentence, type_of
 from hotset.runtime.decision import DecidedCandidate, lineage, logged_candidates, reference_in
-from hotset.runtime.metrics import empty_ledger
+from hotset.runtime.metrics import empty_ledger, known_prices
 from hotset.runtime.reader import gist_of
 from hotset.runtime.session_notes import ratio_at
 from hotset.store.port import OutlinedPage, Store
-from hotset.window.price import Price, dollars, price_of
+from hotset.window.ledger import turn_costs
+from hotset.window.price import Price, price_of
 
 _CHARS_PER_TOKEN = 4
 _GROWTH_TURNS = 8  # latest turns by which the window's growth is judged
@@ -231,7 +232,8 @@ def read_timeline(
 ) -> tuple[TurnPoint, ...]:
     """So many turns of a session from the turn `first` on."""
     last = first + limit - 1
-    bills = {each.turn: each for each in store.bills(session) if first <= each.turn <= last}
+    bills = {each.turn: each for each in store.bills(session)}
+    costs = turn_costs(bills.values(), known_prices(config))
     marks: dict[int, dict[str, int]] = {}
     for event in store.events(session):
         name = _MARKS.get(event.name)
@@ -239,7 +241,12 @@ def read_timeline(
             own = marks.setdefault(event.turn, {})
             own[name] = own.get(name, 0) + int(event.detail.get("tokens", 0) or 1)
     return tuple(
-        _point(turn, bills.get(turn.number), config, marks.get(turn.number, {}))
+        _point(
+            turn,
+            bills.get(turn.number),
+            costs.get(turn.number, (0.0, 0.0)),
+            marks.get(turn.number, {}),
+        )
         for turn in store.turns(session)
         if first <= turn.number <= last
     )
@@ -253,8 +260,8 @@ def read_session_timeline(
     last = latest.number if latest is not None else 0
     shown = range(first, last + 1)
     bills = {each.turn: each for each in store.bills(session) if each.turn >= first}
-    prices = _Prices(config)
-    costs = [_costs(bills[each], prices) if each in bills else (0.0, 0.0) for each in shown]
+    costs = turn_costs(store.bills(session), known_prices(config))
+    dollars = [costs.get(each, (0.0, 0.0)) for each in shown]
     events = (_mark_of(each) for each in store.events(session) if each.turn >= first)
     broke = (TurnMark(each.turn, "broke", 0, each.broke) for each in bills.values() if each.broke)
     return SessionTimeline(
@@ -263,8 +270,8 @@ def read_session_timeline(
         turns=tuple(shown),
         sent=tuple(bills[each].sent.prompt if each in bills else 0 for each in shown),
         whole=tuple(bills[each].whole.prompt if each in bills else 0 for each in shown),
-        spent=tuple(spent for spent, _ in costs),
-        everything=tuple(whole for _, whole in costs),
+        spent=tuple(spent for spent, _ in dollars),
+        everything=tuple(whole for _, whole in dollars),
         marks=(*filter(None, events), *broke),
     )
 
@@ -446,29 +453,10 @@ def _boundary(bill: Bill | None, price: Price) -> CacheBoundary:
     )
 
 
-class _Prices(dict[tuple[str, str], Price]):
-    """The price of each model at each upstream, looked up once."""
-
-    def __init__(self, config: Config) -> None:
-        self._known = config.prices
-
-    def __missing__(self, key: tuple[str, str]) -> Price:
-        found = self[key] = price_of(key[0], self._known, key[1])
-        return found
-
-
-def _costs(bill: Bill, prices: _Prices) -> tuple[float, float]:
-    """What the turn cost, and what it would have cost to send everything."""
-    price = prices[bill.model, bill.upstream]
-    return dollars(price, bill.usage, bill.calls), dollars(
-        price, replace(bill.whole, output=bill.usage.output)
-    )
-
-
-def _point(turn: Turn, bill: Bill | None, config: Config, marks: Mapping[str, int]) -> TurnPoint:
-    spent = whole = 0.0
-    if bill is not None:
-        spent, whole = _costs(bill, _Prices(config))
+def _point(
+    turn: Turn, bill: Bill | None, cost: tuple[float, float], marks: Mapping[str, int]
+) -> TurnPoint:
+    spent, whole = cost
     return TurnPoint(
         number=turn.number,
         started=turn.started,
@@ -553,10 +541,10 @@ def _turns_back(store: Store, session: SessionId, until: int) -> Iterator[Turn]:
 
 def _page_cost(store: Store, config: Config, page: Page, tokens: int, before: int | None) -> float:
     """Dollars of so many tokens, written once and read with every turn before that one."""
-    cost, prices = 0.0, _Prices(config)
+    cost, price_of = 0.0, known_prices(config)
     for bill in store.bills(page.session):
         if bill.turn >= page.turn and (before is None or bill.turn < before):
-            price = prices[bill.model, bill.upstream]
+            price = price_of(bill.model, bill.upstream)
             factor = price.write if bill.turn == page.turn else price.read
             cost += tokens * price.input * factor / 1e6
     return cost
