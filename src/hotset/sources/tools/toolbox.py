@@ -256,6 +256,8 @@ class Toolbox:
             "tool sessions", count=_MOST_SESSIONS, shrinks=False
         )
         self._lock = threading.Lock()
+        self._sweeping = threading.Lock()
+        """Held until what a sweep changed is in the audit: nothing closes in between."""
         self._synced: tuple[ToolSources, int] | None = None
         self._search: ToolSearch | None = None
         self._pool: ServerPoolThread | None = None
@@ -533,11 +535,14 @@ class Toolbox:
         """One round of the clean-up. Returns what a person should know of it; where it fails, the
         next round tries again."""
         with suppress(HotsetError):
-            swept = sweep(self._places(), self._clock())
-            for name in swept.inactivated:
-                self._log("ToolInactivated", name)
-            for name in swept.deleted:
-                self._log("ToolDeleted", name, "expired")
+            with self._sweeping:
+                if self._closed:
+                    return ()
+                swept = sweep(self._places(), self._clock())
+                for name in swept.inactivated:
+                    self._log("ToolInactivated", name)
+                for name in swept.deleted:
+                    self._log("ToolDeleted", name, "expired")
             self._relate()
             if self._search is not None and (learned := self._search.learn(self._clock())):
                 self.keep_learned(learned)
@@ -545,7 +550,7 @@ class Toolbox:
         return ()
 
     def close(self) -> None:
-        with self._lock:
+        with self._sweeping, self._lock:
             self._closed = True
             pool, search, parts = self._pool, self._search, self._parts
         if pool is not None:
