@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
-from hotset.config import Config
+from hotset.config import Config, parse_orders
+from hotset.errors import BadInput
 from hotset.learn.gate import describe_measured
 from hotset.learn.state import LearnState, Stage, rows
 from hotset.runtime.learned_state import read_state, write_decisions
@@ -25,9 +26,11 @@ from hotset.runtime.learning_orders import (
 from hotset.runtime.learning_view import (
     KnobReason,
     LearningStatus,
+    OrderPrice,
     ProfileView,
     knob_reason,
     learning_status,
+    order_price,
     profile_views,
     resolve_knob,
 )
@@ -88,6 +91,9 @@ class LearningAct(Struct, frozen=True, forbid_unknown_fields=True):
     """None of them, nor a change: all."""
     changes: tuple[Name, ...] = ()
     """By id, of `reset`, `unreset`, `adopt` and `revert`."""
+    value: Name = ""
+    """Of `freeze` with one knob: it holds from now on, also in open sessions; written as in a
+    file."""
     shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] = {}
     """Of a trial: the share of new sessions that each profile gets; 0 ends it."""
 
@@ -95,6 +101,8 @@ class LearningAct(Struct, frozen=True, forbid_unknown_fields=True):
 @dataclass(frozen=True, slots=True)
 class LearningView:
     status: LearningStatus
+    orders: Mapping[str, Any]
+    """Values that a person gave to knobs: they hold in open sessions, too."""
     measured: Mapping[str, str]
     """What replay showed of each change, in a sentence, by the change's id."""
     profiles: tuple[ProfileView, ...]
@@ -156,6 +164,7 @@ def _learning(project: ViewedProject, _: NoQuestion) -> LearningView:
     state, config, now = read_state(project.store), project.config, project.clock()
     return LearningView(
         learning_status(state, config, now),
+        state.orders,
         {
             row.id: describe_measured(row.measured)
             for row in rows(state)
@@ -174,6 +183,10 @@ def _knob(project: ViewedProject, asked: NameQuestion) -> KnobReason:
         value=to_builtins(found.value, order="sorted"),
         default=to_builtins(found.default, order="sorted"),
     )
+
+
+def _order_price(project: ViewedProject, _: NoQuestion) -> OrderPrice:
+    return order_price(project.store, project.config, project.clock())
 
 
 def _knob_curves(project: ViewedProject, asked: CurvesQuestion) -> KnobCurves:
@@ -273,11 +286,22 @@ def _act_on_learning(project: ViewedProject, asked: LearningAct) -> OrderReply:
             switch_learning(store, now, is_on=switch == "on")
             other = "off" if switch == "on" else "on"
             return OrderReply(f"learning is {switch}", f"To undo it, switch it {other}.")
+        case "freeze" if asked.value:
+            return _set_knob(project, asked)
         case act:
             order, says, undo = _KNOB_ORDERS[act]
             order(store, config, (*asked.knobs, *asked.changes), now)
             what = ", ".join((*asked.knobs, *asked.changes)) or "every knob"
             return OrderReply(says.format(what), undo)
+
+
+def _set_knob(project: ViewedProject, asked: LearningAct) -> OrderReply:
+    if len(asked.knobs) != 1:
+        raise BadInput("a value is for one knob: name it")
+    (name,) = asked.knobs
+    values = parse_orders([f"{name}={asked.value}"], "learn freeze")
+    freeze_knobs(project.store, project.config, asked.knobs, values, project.clock())
+    return OrderReply(f"{name} is {asked.value} from now on, in every session", "Unfreeze it.")
 
 
 def _freeze(store: Store, config: Config, names: Sequence[str], now: float) -> object:
@@ -337,6 +361,13 @@ def _revert(project: ViewedProject, ids: tuple[str, ...]) -> OrderReply:
 ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("learning", "What was learned.", NoQuestion, LearningView, _learning),
     ApiRoute("learning/knob/{name}", "Why a knob has its value.", NameQuestion, KnobReason, _knob),
+    ApiRoute(
+        "learning/price",
+        "What a value that holds at once may cost.",
+        NoQuestion,
+        OrderPrice,
+        _order_price,
+    ),
     ApiRoute(
         "learning/curves/knobs",
         "Values of knobs over time, those that changed last first.",
