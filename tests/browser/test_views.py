@@ -30,7 +30,8 @@ def shown(demo):
         yield address
 
 
-def _violations(page) -> list[str]:
+def violations(page) -> list[str]:
+    """Barriers that axe finds on a page."""
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - comes with make test-browser
 
     found = Axe().run(page).response["violations"]
@@ -49,7 +50,7 @@ def test_a_view_opens_without_errors_and_without_barriers(shown, visit, view, sc
     visited = visit(shown, color_scheme=scheme, viewport={"width": 1280, "height": 900})
     visited.open(view)
     assert len(visited.page.inner_text("main")) > 60
-    assert _violations(visited.page) == []
+    assert violations(visited.page) == []
     assert visited.troubles == []
 
 
