@@ -149,7 +149,9 @@ def test_beliefs_are_drawn_over_time(taught, visit):
     assert visited.page.locator(".curve canvas").count() == 2
     visited.page.locator(".curve summary").first.click()
     points = read(taught, "/curves/beliefs?days=0")["rows"][0]["points"]
-    assert visited.page.locator(".curve").first.locator("details tbody tr").count() == len(points) > 30
+    assert (
+        visited.page.locator(".curve").first.locator("details tbody tr").count() == len(points) > 30
+    )
     assert visited.troubles == []
 
 

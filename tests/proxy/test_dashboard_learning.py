@@ -7,7 +7,14 @@ import random
 
 import pytest
 
-from hotset.learn.events import Change, ChangeDecision, GateVerdict, TrialSetting, change_id
+from hotset.learn.events import (
+    Change,
+    ChangeDecision,
+    GateVerdict,
+    SessionFigures,
+    TrialSetting,
+    change_id,
+)
 from hotset.learn.trials import DAY
 from hotset.nouns.knobs import Knobs
 from hotset.nouns.turn import Event
@@ -185,3 +192,17 @@ def test_a_change_is_taken_back_by_its_id_and_then_allowed_again(page):
     page.order("learning/act", act="unreset", changes=[id])
     with page.world.store() as store:
         assert [each.name for each in store.events()][-1] == "ResetLifted"
+
+
+@pytest.mark.row("X4")
+def test_what_was_learned_and_ordered_is_told_in_sentences_without_json(page):
+    figures = SessionFigures("s1", success=1.0, cost=40.0, whole=100.0, explored={"regret": 0.5})
+    keep(page, (NOW, "SessionObserved", figures), *adopt({"keep": 9}, NOW))
+    page.order("learning/act", act="freeze", knobs=["crowd"], value="30")
+    page.order("learning/act", act="reset", changes=[change_id({"keep": 9}, "test")])
+    said = [row["says"] for row in page.read("events?type=learning")["rows"]]
+    assert said[:2] == [f"reset: {change_id({'keep': 9}, 'test')}", "frozen: crowd = 30"]
+    assert said[-1] == (
+        "s1 was observed: success 100%, cost 40% of full history's, explored regret"
+    )
+    assert not [each for each in said if "{" in each]

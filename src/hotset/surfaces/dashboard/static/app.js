@@ -74,6 +74,7 @@ function App() {
   }, []);
   useEffect(() => {
     let wanted = true;
+    document.querySelector("header nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // on a phone the list of views is wider than the page
     if (NAMES.has(here.name)) localStorage.setItem(LAST, here.name);
     import(`./views/${here.name}.js`).then(
       (found) => { if (wanted) { setView({ name: here.name, show: found.default, title: found.title }); document.title = `${found.title} – hotset`; } },

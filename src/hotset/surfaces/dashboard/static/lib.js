@@ -188,6 +188,7 @@ export function Plot({ x, series, height = 220, label, time = false, format = nu
       width: place.current.clientWidth || 600, height,
       scales: { x: { time } }, cursor: { y: false }, legend: { live: true },
       axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((each) => format(each)) }],
+      hooks: { ready: [(made) => made.setLegend({ idx: x.length - 1 })] }, // the latest values, before anything is pointed at
       bands: band && [{ series: band.map((each) => each + 1), fill: `${colour("--accent")}2b` }],
       series: [{}, ...series.map((each) => ({
         label: each.label, stroke: colour(each.stroke ?? "--accent"), width: each.width ?? 2, dash: each.dash, points: each.points,
@@ -195,7 +196,6 @@ export function Plot({ x, series, height = 220, label, time = false, format = nu
         value: (_, value) => (value === null || value === undefined ? "–" : format(value)),
       }))],
     }, data, place.current);
-    plot.setLegend({ idx: x.length - 1 }); // the latest values, before anything is pointed at
     const watch = new ResizeObserver(() => plot.setSize({ width: place.current?.clientWidth || 600, height }));
     watch.observe(place.current);
     return () => { watch.disconnect(); plot.destroy(); };
