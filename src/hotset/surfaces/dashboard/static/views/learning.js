@@ -84,7 +84,7 @@ const DIFFERENCE = [
 
 const differencesOf = (arms) => arms.flatMap((row) => row.differences.map((each) => ({ ...each, arm: row.name, key: `${row.name} ${row.until} ${each.figure}` })));
 
-const Differences = ({ arms, caption }) => { const rows = differencesOf(arms); return rows.length > 0 && html`<${Table} caption=${caption} rows=${rows} keyOf=${(row) => row.key} columns=${DIFFERENCE} />`; };
+const Differences = ({ arms, caption }) => { const rows = differencesOf(arms); return rows.length > 0 && html`<div class="broad"><${Table} caption=${caption} rows=${rows} keyOf=${(row) => row.key} columns=${DIFFERENCE} /></div>`; };
 
 function Trial({ data, order }) {
   const { arms, ended, explores } = data.status;
