@@ -69,9 +69,11 @@ def _fold_events(store: Store, state: LearnState, last: int | None = None) -> Le
     return state
 
 
-def states_over_time(store: Store, state: LearnState = EMPTY) -> Iterator[tuple[float, LearnState]]:
-    """The state after each event of learning behind `state`, with the time of the event."""
-    while some := store.events_after(state.number, _AT_ONCE, LEARN_EVENTS):
+def states_over_time(
+    store: Store, state: LearnState = EMPTY, names: frozenset[str] = LEARN_EVENTS
+) -> Iterator[tuple[float, LearnState]]:
+    """The state after each event of these names behind `state`, with the time of the event."""
+    while some := store.events_after(state.number, _AT_ONCE, names):
         for number, event in some:
             state = fold(state, number, event.name, str(event.detail.get("data", "")), event.time)
             yield event.time, state

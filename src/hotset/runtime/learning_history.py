@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hotset.learn.beliefs import beta_of
+from hotset.learn.events import LEARN_EVENTS, OBSERVED
 from hotset.learn.ranges import knob_ranges
 from hotset.learn.state import EMPTY, LearnState, arms, changes_in_force
 from hotset.runtime.learned_state import states_over_time
@@ -15,6 +16,11 @@ from hotset.store.port import Store
 
 _DIGITS = 4  # of a share
 _NINETY = 1.645  # standard deviations on each side
+
+
+DECISIONS = LEARN_EVENTS - {OBSERVED}
+"""Events that change values and shares. Observations do neither: only beliefs need them, and there
+are many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +66,8 @@ class LearningHistory:
     knobs: tuple[KnobStep, ...] = ()
     shares: tuple[DayShares, ...] = ()
     beliefs: tuple[BeliefPoint, ...] = ()
+    explored: bool = False
+    """Sessions were ever to explore: without that there are no beliefs."""
     state: LearnState = field(default=EMPTY, repr=False)
     """As of its last event."""
 
@@ -67,15 +75,18 @@ class LearningHistory:
 NO_HISTORY = LearningHistory()
 
 
-def learning_history(store: Store, before: LearningHistory = NO_HISTORY) -> LearningHistory:
-    """From the events of a store; `before`, its history up to one of them, goes on from there.
-    Blocks."""
+def learning_history(
+    store: Store, before: LearningHistory = NO_HISTORY, names: frozenset[str] = LEARN_EVENTS
+) -> LearningHistory:
+    """From the events of a store; `before`, its history up to one of them, goes on from there. Of
+    `DECISIONS` alone it has no beliefs, and fewer days. Blocks."""
     steps = list(before.knobs)
     days: dict[int, LearnState] = {}
     values: Mapping[str, Any] = changes_in_force(before.state)
     latest = int(before.shares[-1].day // DAY) if before.shares else 0
-    state = before.state
-    for time, state in states_over_time(store, before.state):
+    state, explored = before.state, before.explored
+    for time, state in states_over_time(store, before.state, names):
+        explored = explored or state.beliefs.share > 0
         latest = max(latest, int(time // DAY))  # a session is observed after it ended
         days[latest] = state
         now = changes_in_force(state)
@@ -90,7 +101,9 @@ def learning_history(store: Store, before: LearningHistory = NO_HISTORY) -> Lear
     beliefs = {(each.knob, each.day): each for each in before.beliefs} | {
         (each.knob, each.day): each for each in _belief_points(days, before.state)
     }
-    return LearningHistory(tuple(steps), tuple(shares.values()), tuple(beliefs.values()), state)
+    return LearningHistory(
+        tuple(steps), tuple(shares.values()), tuple(beliefs.values()), explored, state
+    )
 
 
 def _shares(day: int, state: LearnState) -> DayShares:

@@ -16,6 +16,7 @@ from hotset.learn.trials import DAY
 from hotset.nouns.knobs import Knobs
 from hotset.runtime.knob_texts import knob_text
 from hotset.runtime.learning_history import (
+    DECISIONS,
     NO_HISTORY,
     BeliefPoint,
     DayShares,
@@ -95,7 +96,7 @@ class CurveSpan:
 def read_knob_curves(project: ViewedProject, span: CurveSpan, knob: str = "") -> KnobCurves:
     """Of the knobs whose value was learned or ordered, or of one of them."""
     steps: dict[str, list[KnobStep]] = {}
-    for each in _read_history(project).knobs:
+    for each in _read_history(project, DECISIONS).knobs:
         if knob in ("", each.knob):
             steps.setdefault(each.knob, []).append(each)
     now = project.clock()
@@ -107,7 +108,7 @@ def read_knob_curves(project: ViewedProject, span: CurveSpan, knob: str = "") ->
 
 def read_share_curves(project: ViewedProject, span: CurveSpan) -> ShareCurves:
     """Of the arms of new sessions."""
-    found, now = _read_history(project).shares, project.clock()
+    found, now = _read_history(project, DECISIONS).shares, project.clock()
     since = _since(now, span, (each.day for each in found))
     return ShareCurves(_thinned(_held_at(found, since)), since, now)
 
@@ -115,7 +116,8 @@ def read_share_curves(project: ViewedProject, span: CurveSpan) -> ShareCurves:
 def read_belief_curves(project: ViewedProject, span: CurveSpan) -> BeliefCurves:
     """Of the knobs that sessions explored."""
     points: dict[str, list[BeliefPoint]] = {}
-    for each in _read_history(project).beliefs:
+    has_beliefs = _read_history(project, DECISIONS).explored
+    for each in _read_history(project, LEARN_EVENTS).beliefs if has_beliefs else ():
         points.setdefault(each.knob, []).append(each)
     now = project.clock()
     since = _since(now, span, (each[0].day for each in points.values()))
@@ -134,22 +136,24 @@ class _KnownHistory:
     """Of its last event: another store in the same folder has another one."""
 
 
-_known: Lru[str, _KnownHistory] = Lru("histories of learning", count=4)
+_known: Lru[tuple[str, frozenset[str]], _KnownHistory] = Lru("histories of learning", count=4)
 _lock = Lock()
 """One reader folds the events; the others wait for what it finds."""
 
 
-def _read_history(project: ViewedProject) -> LearningHistory:
-    """The history of a project; only events that came since the last look are read."""
-    store, name = project.store, str(project.config.folder)
+def _read_history(project: ViewedProject, names: frozenset[str]) -> LearningHistory:
+    """The history of a project, from events of these names; only those that came since the last
+    look are read."""
+    store, key = project.store, (str(project.config.folder), names)
     with _lock:
-        known = _known.get(name)
+        known = _known.get(key)
         if known is not None and not _is_of(known, store):
             known = None
-        history = learning_history(store, known.history if known is not None else NO_HISTORY)
+        before = known.history if known is not None else NO_HISTORY
+        history = learning_history(store, before, names)
         last = _event_time(store, history.state.number)
         if last is not None:
-            _known.put(name, _KnownHistory(history, last))
+            _known.put(key, _KnownHistory(history, last))
         return history
 
 
