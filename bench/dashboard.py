@@ -5,7 +5,7 @@
 
 All routes take turns in one loop, so that a noisy machine is equally noisy for each of them.
 `cpu_ms` is what this process, proxy and client, computed for one: on a machine that others use it
-says more than the clock.
+says more than the clock. `idle` is what it computes while a page listens and nothing happens.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ Times = dict[str, list[float]]
 
 SESSIONS, TURNS, LONG_TURNS = 10_000, 4, 5_000
 ROUNDS = 15
+IDLE_SECONDS = 20.0
 _BEGUN = 1_790_000_000.0
 EMPTY = "orders"
 ROUTES = {
@@ -40,8 +41,11 @@ ROUTES = {
     "a session": f"sessions/{LONG}",
     "its turns, the first page": f"sessions/{LONG}/history",
     "its turns, the 90th page": f"sessions/{LONG}/history?offset=4500",
+    "its window": f"sessions/{LONG}/window",
+    "its timeline": f"sessions/{LONG}/timeline",
     "its cost": f"costs?sessions={LONG}",
     "one of its requests": f"sessions/{LONG}/turns/4900/difference",
+    "events": "events",
     "findings": "findings",
     "savings of 30 days": "savings",
     "savings ever, by day": "savings?days=0",
@@ -60,6 +64,7 @@ def main() -> None:
             keep_snapshot(store, _clock())
         with LocalProxy(folder / "data", clock=_clock) as proxy:
             first, times, cpu = measure(proxy.address.port, proxy.address.token)
+            idle = _idle_share(proxy.address.port, proxy.address.token)
     finally:
         shutil.rmtree(folder)
     nothing = statistics.median(times[EMPTY])
@@ -73,7 +78,8 @@ def main() -> None:
         }
         for name, path in ROUTES.items()
     }
-    tell("dashboard", {f"{SESSIONS:,} sessions, one of {LONG_TURNS:,} turns": rows})
+    found = {f"{SESSIONS:,} sessions, one of {LONG_TURNS:,} turns": rows}
+    tell("dashboard", {**found, "idle": {"one page listens": {"cpu_share": idle}}})
 
 
 def _observations() -> list[Event]:
@@ -92,6 +98,18 @@ def _observations() -> list[Event]:
 def _clock() -> float:
     """A moment behind everything that the store has, as it is made up."""
     return _BEGUN + SESSIONS * 60.0 + LONG_TURNS * 10.0
+
+
+def _idle_share(port: int, token: str) -> float:
+    """The share of one processor that this process takes while a page listens and nothing comes."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection.request("GET", f"/{token}/hotset/live")
+    assert connection.getresponse().readline() == b"event: changed\n"
+    begun, computed = time.perf_counter(), time.process_time()
+    time.sleep(IDLE_SECONDS)
+    share = (time.process_time() - computed) / (time.perf_counter() - begun)
+    connection.close()
+    return share
 
 
 def measure(port: int, token: str) -> tuple[dict[str, float], Times, Times]:
