@@ -109,6 +109,24 @@ def test_each_part_is_shown_without_errors_barriers_or_a_page_wider_than_a_phone
 
 
 @pytest.mark.row("X4")
+def test_a_keyboard_reaches_every_part_its_pictures_tables_and_what_can_be_ordered(taught, visit):
+    visited = visit(taught)
+    visited.open("learning?part=time")
+    page = visited.page
+    page.get_by_role("link", name="Learning").focus()
+    seen: list[str] = []
+    for _ in range(24):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate("document.activeElement.textContent").strip())
+    for each in ("Freeze all", "Beliefs", "Profiles compared", "keep", "The same as a table"):
+        assert each in seen
+    page.get_by_role("button", name="Beliefs").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**part=beliefs*")
+    assert visited.troubles == []
+
+
+@pytest.mark.row("X4")
 def test_what_replay_saved_and_why_stand_beside_each_change(taught, visit):
     visited = visit(taught)
     visited.open("learning")
@@ -179,8 +197,8 @@ def test_what_a_search_found_is_adopted_by_the_keyboard_and_taken_back_by_a_clic
     assert page.locator(".front circle").count() >= 4
     page.get_by_role("button", name="Adopt").focus()
     page.keyboard.press("Enter")
-    page.keyboard.press("Shift+Tab")
-    page.get_by_role("button", name="Yes, adopt").focus()
+    page.get_by_role("button", name="Yes, adopt").wait_for()
+    assert "adopt" in page.evaluate("document.activeElement.textContent").lower()
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Take back").wait_for()
     assert read(taught, "/knob/history.passage")["value"] == 120

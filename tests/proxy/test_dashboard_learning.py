@@ -195,6 +195,21 @@ def test_a_change_is_taken_back_by_its_id_and_then_allowed_again(page):
 
 
 @pytest.mark.row("X4")
+def test_exploring_is_begun_and_ended_and_a_value_is_given_and_taken_back(page):
+    page.order("learning/act", act="trial", shares={"explore": 0.2})
+    assert page.read("learning")["status"]["explores"] == 0.2
+    page.order("learning/act", act="trial", shares={"explore": 0})
+    assert page.read("learning")["status"]["explores"] == 0
+    assert page.read("learning/price")["sessions"] == 1
+    page.order("learning/act", act="freeze", knobs=["tools.Bash"], value="{over=9000, room=4500}")
+    assert page.read("learning")["orders"] == {"tools.Bash": {"over": 9000, "room": 4500}}
+    assert page.send("learning/act", act="freeze", value="9").status == 400
+    assert page.send("learning/act", act="freeze", knobs=["keep"], value="many").status == 400
+    page.order("learning/act", act="unfreeze", knobs=["tools.Bash"])
+    assert page.read("learning")["orders"] == {}
+
+
+@pytest.mark.row("X4")
 def test_what_was_learned_and_ordered_is_told_in_sentences_without_json(page):
     figures = SessionFigures("s1", success=1.0, cost=40.0, whole=100.0, explored={"regret": 0.5})
     keep(page, (NOW, "SessionObserved", figures), *adopt({"keep": 9}, NOW))

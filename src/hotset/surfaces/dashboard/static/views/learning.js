@@ -49,16 +49,15 @@ function SetValue({ name, value, orders, order }) {
 
 function Knob({ name, setQuery, order, again, data }) {
   const state = useApi(`learning/knob/${encodeURIComponent(name)}`, {}, again);
-  const isFrozen = data.status.all_frozen || name in data.status.frozen;
   const frozen = { act: "freeze", knobs: [name], ...(name in data.orders ? { value: written(data.orders[name]) } : {}) };
   const thawed = { act: "unfreeze", knobs: [name] };
-  return html`<section class="card"><h2>${name}</h2><${Loaded} state=${state}>${(found) => html`<p class="dim">${found.what}</p>
+  return html`<section class="card"><h2>${name}</h2><${Loaded} state=${state}>${(found) => { const isFrozen = found.source === "frozen"; return html`<p class="dim">${found.what}</p>
     <p><strong>${shown(found.value)}</strong> <span class="dim">(default: ${shown(found.default)})</span> – ${found.why}</p>
     <div class="row"><${ActButton} label=${isFrozen ? "Unfreeze" : "Freeze"} title=${isFrozen ? "Learning may change it again" : "Nothing learned changes it from now on"} onAct=${() => (isFrozen ? order(thawed, frozen) : order(frozen, thawed))} />
       ${found.changes.some((row) => row.undo && !row.undo.startsWith("hotset evolve")) && html`<${ActButton} label="Take back what was learned" sure="New sessions get the default. It is not learned again before you allow it." onAct=${() => order({ act: "reset", knobs: [name] })} />`}
       <button type="button" onClick=${() => setQuery({ knob: "" })}>Close</button></div>
     ${found.source !== "file" && html`<${SetValue} name=${name} value=${found.value} orders=${data.orders} order=${order} />`}
-    <${OneKnob} name=${name} again=${again} />`}<//></section>`;
+    <${OneKnob} name=${name} again=${again} />`; }}<//></section>`;
 }
 
 /** An interval around nothing: where it does not cross the middle, a difference is shown. */
