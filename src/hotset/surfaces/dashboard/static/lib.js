@@ -115,7 +115,7 @@ export function Loaded({ state, children }) {
 /** columns: [{title, cell: row => node, right?, sort?}]. A row with `onOpen` opens by click and Enter. */
 export function Table({ caption, columns, rows, onOpen, keyOf = (row, at) => row.id ?? at }) {
   return html`<div class="scroll" tabindex=${onOpen ? undefined : "0"}><table>
-    ${caption && html`<caption>${caption}</caption>`}
+    ${caption && html`<caption><span>${caption}</span></caption>`}
     <thead><tr>${columns.map((each) => html`<th scope="col" class=${each.right ? "right" : ""}>${each.title}</th>`)}</tr></thead>
     <tbody>${rows.map((row, at) => html`<tr key=${keyOf(row, at)} class=${onOpen ? "opens" : ""}>
       ${columns.map((each, index) => html`<td class=${each.right ? "right" : ""}>${

@@ -52,7 +52,7 @@ function Knob({ name, setQuery, order, again, data }) {
   const frozen = { act: "freeze", knobs: [name], ...(name in data.orders ? { value: written(data.orders[name]) } : {}) };
   const thawed = { act: "unfreeze", knobs: [name] };
   return html`<section class="card"><h2>${name}</h2><${Loaded} state=${state}>${(found) => { const isFrozen = found.source === "frozen"; return html`<p class="dim">${found.what}</p>
-    <p><strong>${shown(found.value)}</strong> <span class="dim">(default: ${shown(found.default)})</span> – ${found.why}</p>
+    <p><strong>${shown(found.value)}</strong> <span class="dim">(default: ${found.default === null ? "none of its own" : shown(found.default)})</span> – ${found.why}</p>
     <div class="row"><${ActButton} label=${isFrozen ? "Unfreeze" : "Freeze"} title=${isFrozen ? "Learning may change it again" : "Nothing learned changes it from now on"} onAct=${() => (isFrozen ? order(thawed, frozen) : order(frozen, thawed))} />
       ${found.changes.some((row) => row.undo && !row.undo.startsWith("hotset evolve")) && html`<${ActButton} label="Take back what was learned" sure="New sessions get the default. It is not learned again before you allow it." onAct=${() => order({ act: "reset", knobs: [name] })} />`}
       <button type="button" onClick=${() => setQuery({ knob: "" })}>Close</button></div>
