@@ -109,3 +109,22 @@ def test_all_scripts_and_styles_together_are_light(shown, visit):
     for view in VIEWS:
         visited.open(view)
     assert 20_000 < sum(sizes.values()) < 300_000
+
+
+@pytest.mark.row("X4")
+def test_opening_a_view_asks_for_nothing_twice(shown, visit):
+    visited = visit(shown)
+    visited.page.clock.install()
+    asked: list[str] = []
+    visited.page.on(
+        "request",
+        lambda request: asked.append(request.url) if "/api/" in request.url else None,
+    )
+    for view in VIEWS:
+        asked.clear()
+        visited.open(view)
+        visited.page.locator(".live.on").wait_for()
+        visited.page.clock.run_for(2000)  # what is gathered for a moment is asked now
+        visited.settle()
+        assert asked
+        assert sorted(set(asked)) == sorted(asked)

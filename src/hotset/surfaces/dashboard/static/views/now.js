@@ -43,6 +43,7 @@ function useWindow(session, turn, stamp) {
         mine.wanted = null;
         try {
           const view = await read(asked.session, asked.turn);
+          setState((last) => (last.view?.session === view.session ? last : { view, before: null, error: "" })); // the first look does not wait for the turn before
           const before = view.turn > 1 ? await read(view.session, view.turn - 1, true).catch(() => null) : null;
           setState({ view, before, error: "" });
         } catch (error) {
