@@ -5,7 +5,7 @@
 
 All routes take turns in one loop, so that a noisy machine is equally noisy for each of them.
 `cpu_ms` is what this process, proxy and client, computed for one: on a machine that others use it
-says more than the clock.
+says more than the clock. `idle` is what it computes while a page listens and nothing happens.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ import time
 from pathlib import Path
 
 from bench.results import quantile, tell
+from hotset.learn.events import SessionFigures, TrialSetting
+from hotset.nouns.turn import Event
+from hotset.runtime.learned_state import keep_snapshot, learn_event
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.many_sessions import LONG, many_sessions
 from hotset.testing.proxy import LocalProxy
@@ -26,6 +29,8 @@ Times = dict[str, list[float]]
 
 SESSIONS, TURNS, LONG_TURNS = 10_000, 4, 5_000
 ROUNDS = 15
+IDLE_SECONDS = 20.0
+_BEGUN = 1_790_000_000.0
 EMPTY = "orders"
 ROUTES = {
     "nothing": EMPTY,
@@ -36,11 +41,17 @@ ROUTES = {
     "a session": f"sessions/{LONG}",
     "its turns, the first page": f"sessions/{LONG}/history",
     "its turns, the 90th page": f"sessions/{LONG}/history?offset=4500",
+    "its window": f"sessions/{LONG}/window",
+    "its timeline": f"sessions/{LONG}/timeline",
     "its cost": f"costs?sessions={LONG}",
     "one of its requests": f"sessions/{LONG}/turns/4900/difference",
+    "events": "events",
     "findings": "findings",
     "savings of 30 days": "savings",
     "savings ever, by day": "savings?days=0",
+    "what was learned": "learning",
+    "knobs over time": "learning/curves/knobs?days=0",
+    "beliefs over time": "learning/curves/beliefs?days=0",
 }
 
 
@@ -49,13 +60,17 @@ def main() -> None:
     try:
         with SqliteStore.open(folder / "data") as store:
             store.load(many_sessions(SESSIONS, TURNS, LONG_TURNS))
+            store.keep(*_observations()).result()
+            keep_snapshot(store, _clock())
         with LocalProxy(folder / "data", clock=_clock) as proxy:
-            times, cpu = measure(proxy.address.port, proxy.address.token)
+            first, times, cpu = measure(proxy.address.port, proxy.address.token)
+            idle = _idle_share(proxy.address.port, proxy.address.token)
     finally:
         shutil.rmtree(folder)
     nothing = statistics.median(times[EMPTY])
     rows = {
         name: {
+            "first_ms": first[path],
             "p50_ms": statistics.median(times[path]),
             "p95_ms": quantile(times[path], 0.95),
             "cpu_ms": statistics.median(cpu[path]),
@@ -63,18 +78,45 @@ def main() -> None:
         }
         for name, path in ROUTES.items()
     }
-    tell("dashboard", {f"{SESSIONS:,} sessions, one of {LONG_TURNS:,} turns": rows})
+    found = {f"{SESSIONS:,} sessions, one of {LONG_TURNS:,} turns": rows}
+    tell("dashboard", {**found, "idle": {"one page listens": {"cpu_share": idle}}})
+
+
+def _observations() -> list[Event]:
+    """Every session as it is observed when it ends; one in five explored."""
+    setting = TrialSetting({"off": 0.1}, explore=0.2, explorable=("regret", "patience"))
+    found = [learn_event("TrialChanged", setting, _BEGUN)]
+    for number in range(SESSIONS):
+        explored = {"regret": 0.4, "patience": (number % 10) / 10} if number % 5 == 0 else {}
+        figures = SessionFigures(
+            f"s{number:011d}", explored=explored, success=1.0, reward=-0.1, cost=40.0, whole=100.0
+        )
+        found.append(learn_event("SessionObserved", figures, _BEGUN + number * 60.0))
+    return found
 
 
 def _clock() -> float:
     """A moment behind everything that the store has, as it is made up."""
-    return 1_790_000_000.0 + SESSIONS * 60.0 + LONG_TURNS * 10.0
+    return _BEGUN + SESSIONS * 60.0 + LONG_TURNS * 10.0
 
 
-def measure(port: int, token: str) -> tuple[Times, Times]:
-    """Milliseconds of each route, by the clock and of computing."""
+def _idle_share(port: int, token: str) -> float:
+    """The share of one processor that this process takes while a page listens and nothing comes."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
+    connection.request("GET", f"/{token}/hotset/live")
+    assert connection.getresponse().readline() == b"event: changed\n"
+    begun, computed = time.perf_counter(), time.process_time()
+    time.sleep(IDLE_SECONDS)
+    share = (time.process_time() - computed) / (time.perf_counter() - begun)
+    connection.close()
+    return share
+
+
+def measure(port: int, token: str) -> tuple[dict[str, float], Times, Times]:
+    """Milliseconds of each route: of the first look, of later ones, and of computing."""
     times: Times = {path: [] for path in ROUTES.values()}
     cpu: Times = {path: [] for path in ROUTES.values()}
+    first: dict[str, float] = {}
     for round in range(ROUNDS + 1):
         for path, taken in times.items():
             begun, computed = time.perf_counter(), time.process_time()
@@ -84,10 +126,12 @@ def measure(port: int, token: str) -> tuple[Times, Times]:
             assert answer.status == 200, answer.read()
             answer.read()
             connection.close()
-            if round:  # the first look warms up
-                taken.append((time.perf_counter() - begun) * 1000)
+            ms = (time.perf_counter() - begun) * 1000
+            first.setdefault(path, ms)
+            if round:
+                taken.append(ms)
                 cpu[path].append((time.process_time() - computed) * 1000)
-    return times, cpu
+    return first, times, cpu
 
 
 if __name__ == "__main__":

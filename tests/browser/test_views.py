@@ -30,7 +30,8 @@ def shown(demo):
         yield address
 
 
-def _violations(page) -> list[str]:
+def violations(page) -> list[str]:
+    """Barriers that axe finds on a page."""
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - comes with make test-browser
 
     found = Axe().run(page).response["violations"]
@@ -49,7 +50,7 @@ def test_a_view_opens_without_errors_and_without_barriers(shown, visit, view, sc
     visited = visit(shown, color_scheme=scheme, viewport={"width": 1280, "height": 900})
     visited.open(view)
     assert len(visited.page.inner_text("main")) > 60
-    assert _violations(visited.page) == []
+    assert violations(visited.page) == []
     assert visited.troubles == []
 
 
@@ -108,3 +109,22 @@ def test_all_scripts_and_styles_together_are_light(shown, visit):
     for view in VIEWS:
         visited.open(view)
     assert 20_000 < sum(sizes.values()) < 300_000
+
+
+@pytest.mark.row("X4")
+def test_opening_a_view_asks_for_nothing_twice(shown, visit):
+    visited = visit(shown)
+    visited.page.clock.install()
+    asked: list[str] = []
+    visited.page.on(
+        "request",
+        lambda request: asked.append(request.url) if "/api/" in request.url else None,
+    )
+    for view in VIEWS:
+        asked.clear()
+        visited.open(view)
+        visited.page.locator(".live.on").wait_for()
+        visited.page.clock.run_for(2000)  # what is gathered for a moment is asked now
+        visited.settle()
+        assert asked
+        assert sorted(set(asked)) == sorted(asked)

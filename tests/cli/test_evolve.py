@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hotset.learn.events import BY_EVOLUTION, Change, GateVerdict, change_id
 from hotset.learn.state import changes_in_force
 from hotset.nouns.knobs import Knobs
-from hotset.replay.evolve import EvolveResult, PartResult, base_of, keep_result
-from hotset.replay.evolve_fitness import FitnessWeights, SessionScore
 from hotset.runtime.learned_state import read_state
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
@@ -19,6 +16,7 @@ from hotset.testing.proxy import LocalProxy
 from tests.cli.conftest import Desk
 from tests.proxy.wire import post
 from tests.replay.asking import write_sessions
+from tests.replay.finding import keep_found
 from tests.waiting import wait_until
 
 SEARCH = ("--part", "history", "--budget", "40", "--json")
@@ -52,24 +50,7 @@ def knobs_of_a_new_session(desk: Desk, prompt: str) -> dict[str, object]:
 
 
 def found(desk: Desk, values: dict[str, object], on: Knobs, *, passed: bool = True) -> str:
-    """A search found these values of history's knobs, on sessions with those; the change's id."""
-    base = base_of("history", on)
-    change = Change(
-        id=change_id({"knobs": values, "base": base}, BY_EVOLUTION),
-        knobs=values,
-        before={name: on.value(name) for name in values},
-        by=BY_EVOLUTION,
-        why="it was better",
-    )
-    verdict = GateVerdict(change.id, passed=passed, gain=0.2, low=0.1, high=0.3, sessions=12)
-    score = SessionScore(0.5, 0.5)
-    part = PartResult(
-        *("history", 12, 12, 40, 1.0, True, base, "passed", change, verdict),
-        before=score,
-        after=score,
-    )
-    keep_result(desk.data / "evolve", EvolveResult(1.0, 0, FitnessWeights(), (part,)))
-    return change.id
+    return keep_found(desk.data, values, on, passed=passed)
 
 
 def test_a_change_is_adopted_only_on_the_knobs_that_it_was_measured_with(desk):

@@ -7,11 +7,20 @@ import json
 
 import pytest
 
+from hotset.surfaces.dashboard.routes import API_ROUTES
 from hotset.testing import ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.proxy.wire import Answer, call, post, question
 
 JSON = {"content-type": "application/json"}
+ORDERS = {
+    "act": {"act": "whole", "about": "Bash"},
+    "tools/act": {"act": "deny", "name": "Bash"},
+    "memory/act": {"act": "forget", "id": "nope"},
+    "code/act": {"act": "allow"},
+    "learning/act": {"act": "freeze"},
+}
+"""An order for every route that takes one."""
 
 
 @pytest.fixture
@@ -98,12 +107,31 @@ def test_a_stranger_s_page_reads_nothing(world, path, headers, status):
     assert call(world.address, "GET", path.format(**known), b"", given).status == status
 
 
+READS = [each.path for each in API_ROUTES if not each.acts]
+ACTS = [each.path for each in API_ROUTES if each.acts]
+
+
+@pytest.mark.row("V17")
+@pytest.mark.parametrize("path", READS)
+def test_no_reading_answers_a_stranger(world, path):
+    url = f"/hotset/api/{path.replace('{', '').replace('}', '')}"
+    cookie = _cookie(world)
+    for headers, status in (
+        ({}, 401),
+        ({"cookie": cookie, "origin": "http://evil.com"}, 403),
+        ({"cookie": cookie, "sec-fetch-site": "cross-site"}, 403),
+        ({"cookie": cookie, "host": "evil.com"}, 421),
+    ):
+        assert call(world.address, "GET", url, b"", headers).status == status
+
+
 @pytest.mark.row("X4")
 def test_a_page_that_was_not_opened_by_a_link_says_how_to_open_it(world):
     assert b"hotset open" in call(world.address, "GET", "/hotset/now", b"").body
 
 
 @pytest.mark.row("V17")
+@pytest.mark.parametrize("path", ACTS)
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -114,14 +142,27 @@ def test_a_page_that_was_not_opened_by_a_link_says_how_to_open_it(world):
         ({**JSON, "origin": "http://127.0.0.1:{port}", "sec-fetch-site": "same-site"}, 403),
     ],
 )
-def test_a_stranger_s_page_orders_nothing(world, headers, status):
+def test_a_stranger_s_page_orders_nothing(world, path, headers, status):
     given = {name: value.format(port=world.address.port) for name, value in headers.items()}
-    body = json.dumps({"act": "whole", "about": "Bash"}).encode()
-    refused = call(
-        world.address, "POST", "/hotset/api/act", body, {"cookie": _cookie(world), **given}
-    )
+    cookie = {"cookie": _cookie(world)}
+    body = json.dumps(ORDERS[path]).encode()
+    before = _kept(world)
+    refused = call(world.address, "POST", f"/hotset/api/{path}", body, cookie | given)
     assert refused.status == status
-    assert _get(world, "/hotset/api/orders").json() == []
+    read = call(world.address, "GET", f"/hotset/api/{path}", b"", cookie)
+    assert read.status == 405
+    assert _kept(world) == before
+
+
+def _kept(world) -> tuple[object, ...]:
+    """What orders would change."""
+    with world.store() as store:
+        told = [event.name for event in store.events()]
+    return (
+        told,
+        _get(world, "/hotset/api/orders").json(),
+        _get(world, "/hotset/api/code").json()["answer"],
+    )
 
 
 @pytest.mark.row("X4")

@@ -334,7 +334,11 @@ def test_knobs_are_frozen_learning_is_switched_and_a_trial_is_begun_and_ended(pa
     page.order("learning/act", act="trial", shares={"off": 0})
     arms = {arm["name"]: arm["share"] for arm in page.read("learning")["status"]["arms"]}
     assert not arms.get("off")
-    assert page.read("learning/evolution") == {"time": 0.0, "parts": []}
+    assert page.read("learning/evolution") == {
+        "time": 0.0,
+        "parts": [],
+        "earlier": [],
+    }
 
 
 # Health
@@ -386,6 +390,9 @@ def test_events_are_filtered_on_the_server_and_come_page_by_page(page):
         ("memory/memory/nope", 404),
         ("memory/list?kind=dream", 400),
         ("learning/knob/nope", 404),
+        ("learning/curves/knobs?limit=5000", 400),
+        ("learning/curves/beliefs?days=-1", 400),
+        ("learning/curves/shares?days=soon", 400),
         ("events?session=nope", 404),
         ("events?since=yesterday", 400),
         ("events?before=-1", 400),
@@ -408,6 +415,10 @@ def test_a_question_that_no_view_answers_gets_a_sentence(page, path, status):
         ("code/act", {"act": "all"}),
         ("learning/act", {"act": "freeze", "knobs": ["nope"]}),
         ("learning/act", {"act": "trial", "shares": {"off": 0.95}}),
+        ("learning/act", {"act": "adopt"}),
+        ("learning/act", {"act": "adopt", "changes": ["c-00000000"]}),
+        ("learning/act", {"act": "revert", "changes": ["c-00000000"]}),
+        ("learning/act", {"act": "unreset", "changes": ["c-00000000"]}),
         ("learning/act", {"act": "trial", "shares": {"nope": 0.1}}),
     ],
 )

@@ -35,6 +35,11 @@ def draw_front(result: EvolveResult) -> str:
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n{paper}\n{body}\n</svg>\n'
 
 
+def axes_of(part: str) -> tuple[str, str]:
+    """What a part's share spent is, and what it lacks of its task score."""
+    return _AXES.get(part, ("spent, %", "missed, %"))
+
+
 class _Scale:
     """From a share to a place on the paper."""
 
@@ -66,7 +71,7 @@ def _panel(part: PartResult) -> Iterator[str]:
         at = up.at(y)
         yield f'<path d="M{_LEFT} {at}H{_WIDE - _RIGHT}" stroke="{_GRID}"/>'
         yield f'<text x="{_LEFT - 6}" y="{at + 4}" text-anchor="end">{100 * y:.1f}</text>'
-    below, beside = _AXES.get(part.part, ("spent, %", "missed, %"))
+    below, beside = axes_of(part.part)
     middle = (_LEFT + _WIDE - _RIGHT) // 2
     yield f'<text x="{middle}" y="{_HIGH - 10}" text-anchor="middle">{escape(below)}</text>'
     yield f'<text x="{_LEFT}" y="38">{escape(beside)}</text>'

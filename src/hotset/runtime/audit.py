@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import MsgspecError
 
 from hotset.errors import HotsetError
-from hotset.learn.events import LEARN_EVENTS
+from hotset.learn.events import LEARN_EVENTS, OBSERVED
 from hotset.nouns.page import SessionId
 from hotset.nouns.retrieval import END, Place, Range, Retrieval, Retrieve, Retrieved, Search
 from hotset.nouns.search import SearchHit
@@ -256,9 +256,25 @@ def _lived(verb: str, detail: Detail) -> str:
 def _learned(verb: str, detail: Detail) -> str:
     data = decode(str(detail["data"]), dict[str, Any])
     about = data.get("id") or data.get("change") or ""
-    names = ", ".join(data.get("knobs", ())) or ("" if about else "every knob")
+    values = data.get("values", {})
+    knobs = (
+        f"{each} = {values[each]}" if each in values else each for each in data.get("knobs", ())
+    )
+    names = ", ".join((*knobs, *data.get("changes", ()))) or ("" if about else "every knob")
     why = f": {data['why']}" if data.get("why") else ""
     return " ".join(filter(None, (about, verb, names))) + why
+
+
+def _observed(detail: Detail) -> str:
+    data = decode(str(detail["data"]), dict[str, Any])
+    told = [
+        f"success {data['success']:.0%}" if data.get("success") is not None else "",
+        f"cost {data['cost'] / data['whole']:.0%} of full history's" if data.get("whole") else "",
+        f"{data['turns']:,} turns" if data.get("turns") else "",
+        f"as {data['arm']}" if data.get("arm") else "",
+        f"explored {', '.join(sorted(data['explored']))}" if data.get("explored") else "",
+    ]
+    return f"{data['session']} was observed: {', '.join(filter(None, told)) or 'nothing to learn'}"
 
 
 def _tried(detail: Detail) -> str:
@@ -297,6 +313,7 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
         f"{int(detail['window']):,} tokens"
     ),
     "SessionLinked": _linked,
+    OBSERVED: _observed,
     "ChangeProposed": partial(_learned, "proposed"),
     "ChangeGated": partial(_learned, "was judged by later sessions"),
     "ChangeAdopted": partial(_learned, "is in force"),
@@ -305,6 +322,7 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "KnobsFrozen": partial(_learned, "frozen:"),
     "KnobsThawed": partial(_learned, "no longer frozen:"),
     "LearningReset": partial(_learned, "reset:"),
+    "ResetLifted": partial(_learned, "may be learned again:"),
     "LearningSwitched": _switched,
     "ToolUsed": _used,
     "ToolCreated": partial(_lived, "created"),

@@ -3,7 +3,7 @@ them, so that a start need not read them all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -25,6 +25,7 @@ _TAUGHT = Space("taught", Scope.MACHINE, keeps=1)
 _TAUGHT_KEY = "sessions"
 _FEWEST = 12  # sessions from which something can be learned
 _MORE = 5  # sessions since the last look
+_KEEP_SECONDS = 30.0
 _IDLE_SECONDS = 120.0  # without a call
 _AT_ONCE = 1000  # events of one read
 _SNAPSHOT_EVERY = 64  # events of the store
@@ -68,10 +69,11 @@ def _fold_events(store: Store, state: LearnState, last: int | None = None) -> Le
     return state
 
 
-def states_over_time(store: Store) -> Iterator[tuple[float, LearnState]]:
-    """The state after each event of learning, with the time of the event, from the first on."""
-    state = EMPTY
-    while some := store.events_after(state.number, _AT_ONCE, LEARN_EVENTS):
+def states_over_time(
+    store: Store, state: LearnState = EMPTY, names: frozenset[str] = LEARN_EVENTS
+) -> Iterator[tuple[float, LearnState]]:
+    """The state after each event of these names behind `state`, with the time of the event."""
+    while some := store.events_after(state.number, _AT_ONCE, names):
         for number, event in some:
             state = fold(state, number, event.name, str(event.detail.get("data", "")), event.time)
             yield event.time, state
@@ -91,6 +93,15 @@ def _read_snapshot(store: Store) -> LearnState:
 def learn_event(name: str, payload: msgspec.Struct, now: float) -> Event:
     """An event of learning."""
     return Event(name, now, detail={"data": encode_payload(payload)})
+
+
+def write_decisions(
+    store: Store, decided: Iterable[tuple[str, msgspec.Struct]], now: float
+) -> None:
+    """Keep what was decided, in this order, and wait until it is on disk."""
+    events = [learn_event(name, payload, now) for name, payload in decided]
+    if events:
+        store.keep(*events).result(_KEEP_SECONDS)
 
 
 def take_decisions(store: Store, now: float) -> tuple[Event, ...]:

@@ -67,6 +67,15 @@ def learned_knobs(config: Config, state: LearnState) -> Knobs:
     return knobs
 
 
+def knobs_to_build_on(config: Config, state: LearnState) -> tuple[Knobs, frozenset[str]]:
+    """The knobs of a new session where learning is on, and those that a person holds: set in a
+    file, or frozen."""
+    pinned = pinned_knobs(config)
+    learned = changes_in_force(msgspec.structs.replace(state, is_on=True), pinned=pinned)
+    knobs = config.knobs_for(DEFAULT_PROFILE).with_changes(learned)
+    return knobs, pinned | frozenset(state.frozen)
+
+
 def _is_another(keys: SessionKeys, known: SessionArm, now: float) -> bool:
     """True if a session that opens only began with the same words as one long ago."""
     return keys.opens and not keys.is_named and now - known.since >= _SAME_OPENING_SECONDS

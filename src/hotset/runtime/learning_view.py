@@ -1,5 +1,5 @@
-"""What was learned, for people: the state in numbers and sentences, who decides about a knob, what
-an order costs, and how it came about over time. Surfaces read it from here."""
+"""What was learned, for people: the state in numbers and sentences, who decides about a knob, and
+what an order costs. Surfaces read it from here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from hotset.learn.state import (
 from hotset.learn.trials import Tally, compare_figures, unscale
 from hotset.nouns.knobs import DEFAULT_PROFILE, LEAN_PROFILE, PROFILES, Knobs
 from hotset.runtime.knob_texts import knob_text
-from hotset.runtime.learned_state import states_over_time
 from hotset.runtime.learning import DAY, learned_knobs, pinned_knobs, profile_changes
 from hotset.runtime.reader import did_you_mean
 from hotset.store.port import Store
@@ -36,7 +35,6 @@ from hotset.window.price import price_of
 _OPEN_SECONDS = 3600.0  # since its last call; then a session counts as open
 _MOST_OPEN = 50
 _DIGITS = 4  # of what is told
-_NINETY = 1.645  # standard deviations on each side
 EXPLORE_ARM = "explore"
 """The sessions of the default arm that explore, by this name."""
 _FIGURES = ("success", "cost", "turns", "corrections", "rereads")
@@ -308,8 +306,8 @@ def knob_reason(knob: str, config: Config, state: LearnState) -> KnobReason:
     return KnobReason(
         knob,
         knob_text(knob),
-        _value_of(learned_knobs(config, state), knob),
-        _value_of(Knobs(), knob),
+        knob_value(learned_knobs(config, state), knob),
+        knob_value(Knobs(), knob),
         owner.source,
         owner.why,
         tuple(rows_of(state, knob)),
@@ -383,7 +381,8 @@ def _is_known(knob: str, state: LearnState) -> bool:
     return is_adopted or freeze_of(state, knob) is not None or state.all_frozen
 
 
-def _value_of(knobs: Knobs, name: str) -> Any:
+def knob_value(knobs: Knobs, name: str) -> Any:
+    """The value of a knob, of an entry of a mapping, or those of a group; None if there is none."""
     values = knobs.by_name()
     if name in values:
         return values[name]
@@ -461,96 +460,3 @@ def known_arms(config: Config, state: LearnState) -> Sequence[str]:
         *(name for name in config.trial_profiles if name != DEFAULT_PROFILE),
         *state.arms,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class KnobStep:
-    """A moment at which new sessions began to have another value of a knob."""
-
-    knob: str
-    time: float
-    value: Any
-    """None: as it is without learning."""
-    change: str
-    """The id of the change that did it; empty for a person's order."""
-    what: str
-    """What became of that change: adopted, rolled back, reset; or `order`."""
-
-
-@dataclass(frozen=True, slots=True)
-class DayShares:
-    """The share of each arm among new sessions at the end of a day."""
-
-    day: float
-    """When it began. A day without events has the shares of the one before."""
-    shares: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class BeliefPoint:
-    """What exploring sessions said of a knob at the end of a day, in its own unit."""
-
-    knob: str
-    day: float
-    mean: float
-    low: float
-    """Of the interval that has its best value with a probability of 90 %."""
-    high: float
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True)
-class LearningHistory:
-    """How what is learned came about, for curves."""
-
-    knobs: tuple[KnobStep, ...]
-    shares: tuple[DayShares, ...]
-    beliefs: tuple[BeliefPoint, ...]
-
-
-def learning_history(store: Store) -> LearningHistory:
-    """From the events of a store, the earliest first. Blocks."""
-    steps: list[KnobStep] = []
-    days: dict[int, LearnState] = {}
-    values: dict[str, Any] = {}
-    latest = 0
-    for time, state in states_over_time(store):
-        latest = max(latest, int(time // DAY))  # a session is observed after it ended
-        days[latest] = state
-        now = changes_in_force(state)
-        changed = sorted(
-            name for name in now.keys() | values.keys() if now.get(name) != values.get(name)
-        )
-        steps += [_step(name, time, now.get(name), state) for name in changed]
-        values = now
-    shares = tuple(
-        DayShares(
-            day * DAY, {name: round(share, _DIGITS) for name, share in arms(state, day).items()}
-        )
-        for day, state in days.items()
-    )
-    return LearningHistory(tuple(steps), shares, tuple(_belief_points(days)))
-
-
-def _step(knob: str, time: float, value: Any, state: LearnState) -> KnobStep:
-    for record in state.changes.values():
-        if record.number == state.number and knob in record.change.knobs:
-            return KnobStep(knob, time, value, record.change.id, str(record.stage))
-    return KnobStep(knob, time, value, "", "order")
-
-
-def _belief_points(days: Mapping[int, LearnState]) -> Iterator[BeliefPoint]:
-    """One for each day and knob on which a session explored it."""
-    ranges, seen = knob_ranges(), dict[tuple[str, ...], int]()
-    for day, state in days.items():
-        for block in state.beliefs.blocks:
-            if seen.get(block.knobs) == block.seen:
-                continue
-            seen[block.knobs] = block.seen
-            for name in block.knobs:
-                beta, knob = beta_of(state.beliefs, name), ranges[name]
-                low, mean, high = (
-                    knob.value(beta.mean + times * beta.deviation)
-                    for times in (-_NINETY, 0, _NINETY)
-                )
-                yield BeliefPoint(name, day * DAY, mean, low, high, block.seen)

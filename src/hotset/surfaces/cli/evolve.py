@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
 from hotset.errors import Conflict, NotFound
 from hotset.files.write import write_error, write_output
-from hotset.learn.events import BY_EVOLUTION, BY_PERSON, Change, ChangeDecision
-from hotset.learn.state import ChangeRow, LearnState, changes_in_force, frozen_names, rows
-from hotset.nouns.knobs import DEFAULT_PROFILE, Knobs
-from hotset.runtime.learned_state import learn_event, read_state
-from hotset.runtime.learning import pinned_knobs
+from hotset.learn.events import BY_EVOLUTION
+from hotset.learn.state import rows
+from hotset.runtime.learned_state import read_state, write_decisions
+from hotset.runtime.learning import knobs_to_build_on, pinned_knobs
 from hotset.runtime.reader import open_existing, open_or_empty, open_to_look
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.progress import counting
@@ -55,10 +53,6 @@ _TOLD_BY = {
     "window": (1, "sessions of 24 calls or more"),
 }
 """What each part is told by, and how many of it count as one."""
-
-_MOST_NAMED = 3
-_ADOPTED = "adopted"
-_KEEP_SECONDS = 30.0
 
 
 class _EvolveGroup(LazyGroup):
@@ -220,7 +214,7 @@ def run(
                 "every knob is frozen, so nothing that is found could be adopted; unfreeze them "
                 f"with: {chosen.hint('learn unfreeze')}"
             )
-        knobs, held = _knobs_in_force(config, state)
+        knobs, held = knobs_to_build_on(config, state)
         material = _files_material(files, chosen) if files else _store_material(store, chosen)
         wanted = every_part(*material, knobs, Ruling(config.prices), held)
     wanted = [part for part in wanted if not parts or part.name in parts]
@@ -298,15 +292,6 @@ def _files_material(files: Sequence[Path], chosen: ProjectOptions) -> Material:
         recalls = [log for file in questions for log in question_recalls(file, counter.step)]
     print_notes(notes, quiet=chosen.quiet)
     return sessions, recalls
-
-
-def _knobs_in_force(config: Config, state: LearnState) -> tuple[Knobs, frozenset[str]]:
-    """The knobs of a new session where learning is on, and those that a person holds: set in a
-    file, or frozen."""
-    pinned = pinned_knobs(config)
-    learned = changes_in_force(replace(state, is_on=True), pinned=pinned)
-    knobs = config.knobs_for(DEFAULT_PROFILE).with_changes(learned)
-    return knobs, pinned | frozenset(state.frozen)
 
 
 def _print_result(result: EvolveResult) -> None:
@@ -395,96 +380,28 @@ def adopt(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
 
     Sessions that are open keep their knobs.
     """
+    from hotset.replay.evolve_orders import KnobsNow, decide_adoption  # noqa: PLC0415
+
     config = chosen.config()
-    passed = _adoptable(config, chosen, id)
-    adopted: list[str] = []
-    reasons: list[str] = []
+    result = _last_result(config)
     with open_to_look(config.folder) as store:  # made, if all sessions came from files
         state = read_state(store)
-        in_force = {row.id for row in rows(state) if row.stage == _ADOPTED}
-        for part in passed:
-            if part.change is None or part.change.id in in_force:
-                continue
-            if why := _why_not(part.change, part, config, state, chosen):
-                reasons.append(f"{part.change.id}: {why}")
-            else:
-                _write_adoption(store, part.change, part)
-                adopted.append(part.change.id)
-    if reasons and not adopted:
-        raise Conflict("; ".join(reasons))
-    for reason in reasons:
+        knobs, _ = knobs_to_build_on(config, state)
+        here = KnobsNow(state, knobs, pinned_knobs(config))
+        adoption = decide_adoption(result, id, here, chosen.hint)
+        write_decisions(store, adoption.events, time.time())
+    for reason in adoption.reasons:
         chosen.say(f"not adopted: {reason}")
     if as_json:
-        emit_json({"adopted": adopted, "in_force": sorted({*in_force, *adopted})})
+        in_force = sorted({*adoption.in_force, *adoption.ids})
+        emit_json({"adopted": list(adoption.ids), "in_force": in_force})
         return
-    for each in adopted:
+    for each in adoption.ids:
         emit(f"adopted {each}: new sessions have it; undo: {chosen.hint(f'evolve revert {each}')}")
-    if not adopted:
+    if not adoption.ids:
         emit("it is in force already")
     if not state.is_on:
         chosen.say(f"learning is off, so sessions do not get it: {chosen.hint('learn on')}")
-
-
-def _adoptable(config: Config, chosen: ProjectOptions, id: str) -> list[PartResult]:
-    """What passed and is kept. Raises `NotFound`, or `Conflict` where nothing did."""
-    result = _last_result(config)
-    if result is None:
-        raise NotFound(f"no search is kept; begin with: {chosen.hint('evolve')}")
-    wanted = [part for known, part in result.changes.items() if id in ("", known)]
-    if id and not wanted:
-        known = ", ".join(result.changes) or "none"
-        raise NotFound(f"no change {plain(id)} is kept of a search; there are: {known}")
-    passed = [part for part in wanted if part.passed]
-    if not passed:
-        reasons = "; ".join(f"{part.part}: {part.why}" for part in wanted or result.parts)
-        raise Conflict(f"nothing can be adopted: {reasons}")
-    return passed
-
-
-def _why_not(
-    change: Change, part: PartResult, config: Config, state: LearnState, chosen: ProjectOptions
-) -> str:
-    """Why a change that passed cannot be adopted now; empty if it can."""
-    from hotset.replay.evolve import moved_knobs  # noqa: PLC0415
-
-    knobs, _ = _knobs_in_force(config, state)
-    if why := _why_frozen(change.knobs, state, chosen):
-        return why
-    pinned = pinned_knobs(config)
-    for name in change.knobs:
-        if any(name == each or name.startswith(f"{each}.") for each in pinned):
-            return f"{name} is set by a person, in a file or by the chosen profile; remove it there"
-    moved = moved_knobs(part, knobs)
-    if moved:
-        told = [f"{name} was {then}, is {now}" for name, (then, now) in moved.items()]
-        more = f" and {len(told) - _MOST_NAMED} more" if len(told) > _MOST_NAMED else ""
-        return (
-            "it was measured with other knobs than those in force now: "
-            f"{plain(', '.join(told[:_MOST_NAMED]))}{more}; search again: {chosen.hint('evolve')}"
-        )
-    return ""
-
-
-def _why_frozen(knobs: Collection[str], state: LearnState, chosen: ProjectOptions) -> str:
-    """That one of these is frozen, and the command that ends it; empty if none is."""
-    if state.all_frozen:
-        return f"every knob is frozen; unfreeze them with: {chosen.hint('learn unfreeze')}"
-    for name in knobs:
-        if frozen := frozen_names(state, name):
-            undo = chosen.hint(f"learn unfreeze {' '.join(frozen)}")
-            return f"{name} is frozen, so nothing learned changes it; unfreeze it with: {undo}"
-    return ""
-
-
-def _write_adoption(store: Store, change: Change, part: PartResult) -> None:
-    from hotset.replay.evolve import event_verdict  # noqa: PLC0415
-
-    now = time.time()
-    store.keep(
-        learn_event("ChangeProposed", change, now),
-        learn_event("ChangeGated", event_verdict(part), now),
-        learn_event("ChangeAdopted", ChangeDecision(change.id, change.why, by=BY_PERSON), now),
-    ).result(_KEEP_SECONDS)
 
 
 @click.command(epilog=examples("hotset evolve revert", "hotset evolve revert c-1a2b3c4d"))
@@ -497,15 +414,15 @@ def revert(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
 
     A change that a later one in force rests on stays until that one is taken back.
     """
+    from hotset.replay.evolve_orders import decide_reversal  # noqa: PLC0415
+
     config = chosen.config()
     with open_existing(config) as store:
         state = read_state(store)
-        own = _adopted_rows(state, id)
-        if id and not own:
-            raise NotFound(f"{plain(id)} is not in force by `hotset evolve`")
-        _refuse_revert(own, state, chosen)
-        _write_reverts(store, own)
-        knobs, after = (_knobs_in_force(config, each)[0] for each in (state, read_state(store)))
+        reversal = decide_reversal(id, state, chosen.hint)
+        write_decisions(store, reversal.events, time.time())
+        knobs, after = (knobs_to_build_on(config, each)[0] for each in (state, read_state(store)))
+    own = reversal.rows
     if as_json:
         emit_json({"reverted": [row.id for row in own]})
         return
@@ -515,41 +432,6 @@ def revert(chosen: ProjectOptions, id: str, *, as_json: bool) -> None:
     names = sorted({name for row in own for name in row.knobs})
     then, now_in_force = ({name: each.value(name) for name in names} for each in (knobs, after))
     emit(f"reverted {', '.join(row.id for row in own)}: {_changed_values(now_in_force, then)}")
-
-
-def _write_reverts(store: Store, own: Sequence[ChangeRow]) -> None:
-    decisions = [ChangeDecision(row.id, "a person took it back", by=BY_PERSON) for row in own]
-    now = time.time()
-    events = [learn_event("ChangeRolledBack", decision, now) for decision in decisions]
-    if events:
-        store.keep(*events).result(_KEEP_SECONDS)
-
-
-def _refuse_revert(own: Sequence[ChangeRow], state: LearnState, chosen: ProjectOptions) -> None:
-    """Raises `Conflict` where what was in force before would not be in force again."""
-    from hotset.replay.evolve import changes_on_top  # noqa: PLC0415
-
-    every, ids = rows(state), {row.id for row in own}
-    for row in own:
-        for later in changes_on_top(row, every):
-            if later.id not in ids:
-                undo = chosen.hint(later.undo.removeprefix("hotset "))
-                raise Conflict(
-                    f"{row.id} stays: {later.id} was adopted later and rests on it; take that back "
-                    f"first: {undo}"
-                )
-        held = [name for name in row.knobs if frozen_names(state, name)]
-        if why := _why_frozen(held, replace(state, frozen_at=0), chosen):
-            raise Conflict(f"{row.id} stays: {why}")
-
-
-def _adopted_rows(state: LearnState, id: str) -> list[ChangeRow]:
-    """What evolution put in force, the latest first."""
-    return [
-        row
-        for row in rows(state)
-        if row.by == BY_EVOLUTION and row.stage == _ADOPTED and id in ("", row.id)
-    ]
 
 
 def _parts(result: EvolveResult | None) -> Sequence[PartResult]:

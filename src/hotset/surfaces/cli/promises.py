@@ -285,8 +285,7 @@ PROMISES = (
     Promise(
         "X4",
         "A dashboard of the window as a memory map",
-        RowState.PARTLY,
-        "nine views show and steer it; curves of learning over time and evolution by a click lack",
+        RowState.WORKING,
     ),
     Promise("X5", "Teams: many gateways over one shared store"),
     Promise("X6", "Any recorded session can be replayed through any policy", RowState.WORKING),

@@ -23,6 +23,17 @@ class SessionQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     session: Name
 
 
+class NameQuestion(Struct, frozen=True, forbid_unknown_fields=True):
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class OrderReply:
+    says: str
+    undo: str
+    """How to take it back, or that it cannot be."""
+
+
 @dataclass(frozen=True, slots=True)
 class Download:
     """A file that is sent piece by piece, instead of an answer in JSON."""

@@ -47,6 +47,7 @@ from hotset.surfaces.dashboard.api_route import (
     Number,
     PageSize,
 )
+from hotset.surfaces.dashboard.routes_learning import ROUTES as LEARNING_ROUTES
 from hotset.surfaces.dashboard.routes_parts import ROUTES as PART_ROUTES
 from hotset.surfaces.dashboard.routes_sessions import ROUTES as SESSION_ROUTES
 from hotset.typed import json_schemas
@@ -199,6 +200,7 @@ API_ROUTES: tuple[ApiRoute, ...] = (
     ApiRoute("orders", "What a person ordered.", NoQuestion, tuple[KeptOrder, ...], _orders),
     ApiRoute("act", "Order something, or take it back.", WindowAct, ActDone, _act, acts=True),
     *PART_ROUTES,
+    *LEARNING_ROUTES,
     *SESSION_ROUTES,
 )
 

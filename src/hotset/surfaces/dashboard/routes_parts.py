@@ -1,35 +1,17 @@
-"""What the views of tools, memory, code, learning and health read and do."""
+"""What the views of tools, memory, code and health read and do."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, to_builtins
+from msgspec import Meta, Struct
 
 from hotset.errors import BadInput
 from hotset.nouns.memory import MemoryKind, Standing
 from hotset.runtime.audit import EventFilter
-from hotset.runtime.learned_state import read_state
-from hotset.runtime.learning_orders import (
-    freeze_knobs,
-    order_trial,
-    reset_knobs,
-    switch_learning,
-    unfreeze_knobs,
-)
-from hotset.runtime.learning_view import (
-    KnobReason,
-    LearningStatus,
-    ProfileView,
-    knob_reason,
-    learning_status,
-    profile_views,
-    resolve_knob,
-)
 from hotset.runtime.views.code import CodeMatches, IndexStatus, read_index_status, search_code
 from hotset.runtime.views.events import EventList, read_events
 from hotset.runtime.views.health import Finding, HealthView, read_health, run_checks
@@ -63,7 +45,15 @@ from hotset.runtime.views.tools import (
 )
 from hotset.sources import code
 from hotset.sources.memory import REVIEW, ProjectMemories, run_name
-from hotset.surfaces.dashboard.api_route import ApiRoute, Name, NoQuestion, Number, PageSize
+from hotset.surfaces.dashboard.api_route import (
+    ApiRoute,
+    Name,
+    NameQuestion,
+    NoQuestion,
+    Number,
+    OrderReply,
+    PageSize,
+)
 
 _Text = Annotated[str, Meta(max_length=10_000)]
 _Moment = Annotated[float, Meta(ge=0, le=1e11)]
@@ -84,10 +74,6 @@ class ToolsQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 class PageOfList(Struct, frozen=True, forbid_unknown_fields=True):
     offset: Number = 0
     limit: PageSize = 20
-
-
-class NameQuestion(Struct, frozen=True, forbid_unknown_fields=True):
-    name: Name
 
 
 class ToolAct(Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,16 +130,6 @@ class CodeAct(Struct, frozen=True, forbid_unknown_fields=True):
     act: Literal["allow", "withdraw"]
 
 
-class LearningAct(Struct, frozen=True, forbid_unknown_fields=True):
-    """A person's order about what is learned."""
-
-    act: Literal["freeze", "unfreeze", "reset", "on", "off", "trial"]
-    knobs: tuple[Name, ...] = ()
-    """None of them: all."""
-    shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] = {}
-    """Of a trial: the share of new sessions that each profile gets; 0 ends it."""
-
-
 class EventsQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     type: Name = ""
     """Types or names of events, with commas between."""
@@ -167,55 +143,9 @@ class EventsQuestion(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class OrderReply:
-    says: str
-    undo: str
-    """How to take it back, or that it cannot be."""
-
-
-@dataclass(frozen=True, slots=True)
 class ApprovalList:
     rows: tuple[ToolApproval, ...]
     total: int
-
-
-@dataclass(frozen=True, slots=True)
-class LearningView:
-    status: LearningStatus
-    profiles: tuple[ProfileView, ...]
-    knobs: tuple[str, ...]
-    """Every knob, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class TriedPoint:
-    task: float
-    """How well the work went, as a share of 1."""
-    spent: float
-    knobs: Mapping[str, Any]
-    """What it changes; empty for what is in force, and for points that are not on the front."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvolvedPartView:
-    part: str
-    tried: int
-    searched: int
-    held_out: int
-    passed: bool
-    why: str
-    changes: Mapping[str, Any]
-    """The best that was found."""
-    front: tuple[TriedPoint, ...]
-    points: tuple[TriedPoint, ...]
-    """Everything that was tried on all sessions; what is in force comes first."""
-
-
-@dataclass(frozen=True, slots=True)
-class EvolutionView:
-    time: float
-    """0 if no search is kept."""
-    parts: tuple[EvolvedPartView, ...]
 
 
 # Tools
@@ -390,80 +320,6 @@ def _act_on_code(project: ViewedProject, asked: CodeAct) -> OrderReply:
     )
 
 
-# Learning
-
-
-def _learning(project: ViewedProject, _: NoQuestion) -> LearningView:
-    state, config, now = read_state(project.store), project.config, project.clock()
-    return LearningView(
-        learning_status(state, config, now),
-        tuple(profile_views(config, state, now)),
-        tuple(sorted(config.knobs_for("").by_name())),
-    )
-
-
-def _knob(project: ViewedProject, asked: NameQuestion) -> KnobReason:
-    state, config = read_state(project.store), project.config
-    found = knob_reason(resolve_knob(asked.name, config, state), config, state)
-    return replace(
-        found,
-        value=to_builtins(found.value, order="sorted"),
-        default=to_builtins(found.default, order="sorted"),
-    )
-
-
-def _evolution(project: ViewedProject, _: NoQuestion) -> EvolutionView:
-    from hotset.replay.evolve import FOLDER, read_result  # noqa: PLC0415 - loads the replay
-
-    result = read_result(Path(project.config.folder) / FOLDER)
-    if result is None:
-        return EvolutionView(0.0, ())
-    return EvolutionView(
-        result.time,
-        tuple(
-            EvolvedPartView(
-                part=each.part,
-                tried=each.tried,
-                searched=each.searched,
-                held_out=each.held_out,
-                passed=each.passed,
-                why=each.why,
-                changes=each.change.knobs if each.change is not None else {},
-                front=tuple(TriedPoint(one.task, one.spent, one.knobs) for one in each.front),
-                points=tuple(TriedPoint(task, spent, {}) for task, spent in each.points),
-            )
-            for each in result.parts
-        ),
-    )
-
-
-def _act_on_learning(project: ViewedProject, asked: LearningAct) -> OrderReply:
-    store, config, now = project.store, project.config, project.clock()
-    what = ", ".join(asked.knobs) or "every knob"
-    match asked.act:
-        case "freeze":
-            freeze_knobs(store, config, asked.knobs, {}, now)
-            return OrderReply(f"frozen: {what}", "To undo it, unfreeze it.")
-        case "unfreeze":
-            unfreeze_knobs(store, config, asked.knobs, now)
-            return OrderReply(f"no longer frozen: {what}", "To undo it, freeze it again.")
-        case "reset":
-            reset_knobs(store, config, asked.knobs, now)
-            return OrderReply(
-                f"new sessions have the defaults: {what}",
-                "It cannot be undone; what helps is learned again.",
-            )
-        case "trial":
-            order_trial(store, config, asked.shares, now)
-            return OrderReply("from the next session on", "To undo it, end the trial.")
-        case switch:
-            switch_learning(store, now, is_on=switch == "on")
-            return OrderReply(
-                f"learning is {switch}",
-                f"To undo it, switch it {'off' if switch == 'on' else 'on'}.",
-            )
-
-
 # Health
 
 
@@ -518,12 +374,6 @@ ROUTES: tuple[ApiRoute, ...] = (
         OrderReply,
         _act_on_code,
         acts=True,
-    ),
-    ApiRoute("learning", "What was learned.", NoQuestion, LearningView, _learning),
-    ApiRoute("learning/knob/{name}", "Why a knob has its value.", NameQuestion, KnobReason, _knob),
-    ApiRoute("learning/evolution", "The last search.", NoQuestion, EvolutionView, _evolution),
-    ApiRoute(
-        "learning/act", "Order learning.", LearningAct, OrderReply, _act_on_learning, acts=True
     ),
     ApiRoute("health", "What the proxy does.", NoQuestion, HealthView, _health),
     ApiRoute("health/checks", "What is well.", NoQuestion, tuple[Finding, ...], _checks),

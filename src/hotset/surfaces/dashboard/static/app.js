@@ -9,6 +9,7 @@ const NAMES = new Map(VIEWS);
 const HIDDEN = new Set(["session"]); // a view that another one opens
 const LAST = "hotset.view";
 const TOGETHER_MS = 400;
+const PATIENT_MS = 300; // for the first event
 
 function place() {
   const name = location.pathname.slice(BASE.length).split("/")[0];
@@ -29,27 +30,32 @@ class Guarded extends Component {
   render() { return this.state.error ? html`<${Failure} error=${this.state.error} />` : this.props.children; }
 }
 
+/** What happens, as it happens. Views are shown when the first event has come: whatever they ask is then new, and is not asked twice. */
 function useChanges() {
-  const [state, setState] = useState({ changed: 0, live: false });
+  const [state, setState] = useState({ changed: 0, live: false, ready: false });
   useEffect(() => {
     let source = null;
     let waits = null; // a reply is kept in several steps: one look at the end is enough
-    const tell = () => { waits = null; setState((before) => ({ changed: before.changed + 1, live: true })); };
+    let begun = false;
+    const begin = () => { begun = true; setState((before) => ({ ...before, ready: true })); };
+    const late = setTimeout(begin, PATIENT_MS);
+    const tell = () => { waits = null; setState((before) => ({ ...before, changed: before.changed + 1, live: true })); };
     const listen = () => {
       if (document.hidden) { // a tab in the background costs nothing
         source?.close();
         source = null;
+        begin();
         return;
       }
       if (source) return;
       source = new EventSource(`${BASE}live`);
-      source.addEventListener("changed", () => { waits ??= setTimeout(tell, TOGETHER_MS); });
+      source.addEventListener("changed", () => { if (begun) waits ??= setTimeout(tell, TOGETHER_MS); else begin(); });
       source.onopen = () => setState((before) => ({ ...before, live: true }));
-      source.onerror = () => setState((before) => ({ ...before, live: false }));
+      source.onerror = () => { begin(); setState((before) => ({ ...before, live: false })); };
     };
     listen();
     document.addEventListener("visibilitychange", listen);
-    return () => { document.removeEventListener("visibilitychange", listen); source?.close(); clearTimeout(waits); };
+    return () => { document.removeEventListener("visibilitychange", listen); source?.close(); clearTimeout(waits); clearTimeout(late); };
   }, []);
   return state;
 }
@@ -57,7 +63,7 @@ function useChanges() {
 function App() {
   const [here, setHere] = useState(place);
   const [view, setView] = useState(null);
-  const { changed, live } = useChanges();
+  const { changed, live, ready } = useChanges();
   const go = useCallback((name, query = {}, replace = false) => {
     history[replace ? "replaceState" : "pushState"](null, "", address(name, query));
     setHere({ name, query: Object.fromEntries(Object.entries(query).map(([key, value]) => [key, String(value)])) });
@@ -74,6 +80,7 @@ function App() {
   }, []);
   useEffect(() => {
     let wanted = true;
+    document.querySelector("header nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // on a phone the list of views is wider than the page
     if (NAMES.has(here.name)) localStorage.setItem(LAST, here.name);
     import(`./views/${here.name}.js`).then(
       (found) => { if (wanted) { setView({ name: here.name, show: found.default, title: found.title }); document.title = `${found.title} – hotset`; } },
@@ -91,7 +98,7 @@ function App() {
       <span class=${live ? "live on" : "live"} role="status">${live ? "live" : "not connected"}</span>
     </header>
     <main id="main" tabindex="-1">
-      ${view && view.name === here.name
+      ${ready && view && view.name === here.name
         ? html`<${Guarded} key=${view.name}><${view.show} query=${here.query} setQuery=${setQuery} go=${go} changed=${changed} /><//>`
         : html`<p class="loading" role="status">Loading …</p>`}
     </main>`;

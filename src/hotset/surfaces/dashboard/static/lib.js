@@ -115,7 +115,7 @@ export function Loaded({ state, children }) {
 /** columns: [{title, cell: row => node, right?, sort?}]. A row with `onOpen` opens by click and Enter. */
 export function Table({ caption, columns, rows, onOpen, keyOf = (row, at) => row.id ?? at }) {
   return html`<div class="scroll" tabindex=${onOpen ? undefined : "0"}><table>
-    ${caption && html`<caption>${caption}</caption>`}
+    ${caption && html`<caption><span>${caption}</span></caption>`}
     <thead><tr>${columns.map((each) => html`<th scope="col" class=${each.right ? "right" : ""}>${each.title}</th>`)}</tr></thead>
     <tbody>${rows.map((row, at) => html`<tr key=${keyOf(row, at)} class=${onOpen ? "opens" : ""}>
       ${columns.map((each, index) => html`<td class=${each.right ? "right" : ""}>${
@@ -161,26 +161,44 @@ export function ActButton({ label, sure, onAct, disabled, title }) {
     ${state.says && html`<span role="status">${state.says}</span>`}</span>`;
 }
 
-/** A uPlot picture with a table of the same numbers for screen readers. series: [{label, values, stroke, dash?}]. */
-export function Plot({ x, series, height = 220, label, time = false, format = number }) {
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+/** Grows when the page turns dark or light: colours of pictures are read anew. */
+function useScheme() {
+  const [turns, setTurns] = useState(0);
+  useEffect(() => {
+    const turn = () => setTurns((before) => before + 1);
+    dark.addEventListener("change", turn);
+    return () => dark.removeEventListener("change", turn);
+  }, []);
+  return turns;
+}
+
+/** A uPlot picture. series: [{label, values, stroke, dash?, stepped?}]; `band: [high, low]`, two of the series by place, is filled between them. Show the same numbers in a table near it. */
+export function Plot({ x, series, height = 220, label, time = false, format = number, band }) {
   const place = useRef(null);
+  const scheme = useScheme();
   const data = useMemo(() => [x, ...series.map((each) => each.values)], [x, series]);
   useEffect(() => {
     if (!place.current || !window.uPlot || x.length === 0) return undefined;
     const style = getComputedStyle(document.documentElement);
-    const axis = { stroke: style.getPropertyValue("--dim"), grid: { stroke: style.getPropertyValue("--line"), width: 1 } };
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const axis = { stroke: colour("--dim"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
     const plot = new window.uPlot({
       width: place.current.clientWidth || 600, height,
       scales: { x: { time } }, cursor: { y: false }, legend: { live: true },
       axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((each) => format(each)) }],
+      hooks: { ready: [(made) => made.setLegend({ idx: x.length - 1 })] }, // the latest values, before anything is pointed at
+      bands: band && [{ series: band.map((each) => each + 1), fill: `${colour("--accent")}2b` }],
       series: [{}, ...series.map((each) => ({
-        label: each.label, stroke: style.getPropertyValue(each.stroke ?? "--accent"), width: 2, dash: each.dash,
+        label: each.label, stroke: colour(each.stroke ?? "--accent"), width: each.width ?? 2, dash: each.dash, points: each.points,
+        paths: each.stepped ? window.uPlot.paths.stepped({ align: 1 }) : undefined,
         value: (_, value) => (value === null || value === undefined ? "–" : format(value)),
       }))],
     }, data, place.current);
     const watch = new ResizeObserver(() => plot.setSize({ width: place.current?.clientWidth || 600, height }));
     watch.observe(place.current);
     return () => { watch.disconnect(); plot.destroy(); };
-  }, [data, height]);
+  }, [data, height, scheme]);
   return html`<figure class="plot" role="img" aria-label=${label}><div ref=${place}></div></figure>`;
 }

@@ -1,5 +1,5 @@
 // Pieces that the views of tools, memory, code, learning and health share.
-import { act, html, useCallback, useEffect, useState } from "./lib.js";
+import { ActButton, act, html, useCallback, useEffect, useState } from "./lib.js";
 
 /** Parts of a view, one shown at a time; which one is in the address. parts: [[name, title, count?]]. */
 export const Parts = ({ parts, shown, onShow, label }) => html`<nav class="parts" aria-label=${label}>
@@ -22,16 +22,17 @@ export function SearchField({ label, value, onSend, placeholder, button = "Searc
 export const Choice = ({ label, value, choices, onChoose }) => html`<label class="field">${label} <select value=${value ?? ""}
   onChange=${(event) => onChoose(event.target.value)}>${choices.map(([each, title]) => html`<option value=${each} selected=${each === (value ?? "")}>${title}</option>`)}</select></label>`;
 
-/** [what was said last, a function that acts and says it, a number that grows with every act]. */
+/** [what was said last, a function that acts and says it, a number that grows with every act]. `back` is the order that undoes it: then a button does. */
 export function useOrders(path) {
-  const [state, setState] = useState({ says: "", undo: "", again: 0 });
-  const order = useCallback(async (body) => {
+  const [state, setState] = useState({ says: "", undo: "", back: null, again: 0 });
+  const order = useCallback(async (body, back = null) => {
     const done = await act(path, body);
-    setState((before) => ({ says: done.says, undo: done.undo, again: before.again + 1 }));
+    setState((before) => ({ says: done.says, undo: done.undo, back, again: before.again + 1 }));
     return "";
   }, [path]);
-  const notice = html`<p class="notice" role="status" aria-live="polite">${state.says
-    && html`<strong>${state.says}.</strong> <span class="dim">${state.undo}</span>`}</p>`;
+  const notice = html`<div class="notice"><span role="status" aria-live="polite">${state.says
+    && html`<strong>${state.says}.</strong> ${!state.back && html`<span class="dim">${state.undo}</span>`}`}</span>
+    ${state.back && html`<${ActButton} key=${state.again} label="Undo" title=${state.undo} onAct=${() => order(state.back)} />`}</div>`;
   return [notice, order, state.again];
 }
 

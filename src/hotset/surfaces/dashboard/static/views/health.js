@@ -74,9 +74,9 @@ export default function Health({ query, setQuery, go, changed }) {
     const memory = proxy?.memory;
     return html`${proxy && html`<div class="figures">
         <${Figure} name="Keeps what goes through" value=${proxy.store === "ok" ? "yes" : "no"} note=${proxy.store === "ok" ? `for ${span(proxy.uptime)}` : proxy.store} tone=${proxy.store === "ok" ? "good" : "bad"} />
-        <${Figure} name="Calls" value=${number(proxy.requests)} note=${`${number(proxy.kept)} kept, the last ${proxy.last ? ago(proxy.last) : "never"}`} />
+        <${Figure} name="Calls" value=${number(proxy.requests)} note=${proxy.requests ? `${number(proxy.kept)} kept, the last ${ago(proxy.last)}` : "since it was started"} />
         <${Figure} name="Went past hotset" value=${number(proxy.bypassed)} note="unchanged, after an error of ours" tone=${proxy.bypassed ? "bad" : ""} />
-        <${Figure} name="Added wait" value=${ms(proxy.wait.p50_ms)} note=${`measured, half of the calls; 99 of 100: ${ms(proxy.wait.p99_ms)}; longest: ${ms(proxy.wait.longest_ms)}`} />
+        <${Figure} name="Added wait" value=${proxy.requests ? ms(proxy.wait.p50_ms) : "–"} note=${proxy.requests ? `measured, half of the calls; 99 of 100: ${ms(proxy.wait.p99_ms)}; longest: ${ms(proxy.wait.longest_ms)}` : "no call yet"} />
         <${Figure} name="Memory of the machine" value=${(PRESSURE[memory.level] ?? [memory.level])[0]} note=${`${bytes(memory.used)} used${memory.limit ? ` of ${bytes(memory.limit)}` : ""}`} tone=${PRESSURE[memory.level]?.[1] ?? "warn"} />
         <${Figure} name="Still being written" value=${number(proxy.keeping)} note=${`${number(proxy.late)} went on before they were on disk`} /></div>`}
       <${Parts} label="parts of health" shown=${part} onShow=${(name) => setQuery({ part: name === "checks" ? "" : name, before: "" })} parts=${[["checks", "Checks"], ["events", "What happened"], ["inside", "Inside"]]} />

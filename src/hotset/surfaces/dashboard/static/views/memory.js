@@ -31,7 +31,7 @@ function Topics({ data, setQuery }) {
       onOpen=${(row) => setQuery({ part: "list", topic: row.name })} columns=${[
         { title: "Topic", cell: (row) => row.name }, { title: "Memories", right: true, cell: (row) => number(row.count) },
         { title: "Tokens", right: true, cell: (row) => tokens(row.tokens) }, { title: "Last", cell: (row) => ago(row.last) },
-        { title: "The newest", cell: (row) => (row.title ? html`<${Open} row=${{ id: row.latest, title: row.title }} setQuery=${setQuery} />` : "–") },
+        { title: "The newest", cell: (row) => (row.latest ? html`<${Open} row=${{ id: row.latest, title: row.title || "work that was done" }} setQuery=${setQuery} />` : "–") },
       ]} />`}`;
 }
 

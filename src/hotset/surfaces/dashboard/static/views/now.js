@@ -43,6 +43,7 @@ function useWindow(session, turn, stamp) {
         mine.wanted = null;
         try {
           const view = await read(asked.session, asked.turn);
+          setState((last) => (last.view?.session === view.session ? last : { view, before: null, error: "" })); // the first look does not wait for the turn before
           const before = view.turn > 1 ? await read(view.session, view.turn - 1, true).catch(() => null) : null;
           setState({ view, before, error: "" });
         } catch (error) {
@@ -148,18 +149,25 @@ function Headline({ view, onOpen }) {
 /** Dollars for a million tokens. */
 const price = (value) => `$${value < 0.1 ? value.toFixed(3) : value.toFixed(2)}`;
 
+const LETTERS = 15; // pixels of a letter for which the picture is drawn
+
 const prefersCalm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
+/** [the width in the picture's own pixels, how large one of them is: letters grow on a large screen, and the picture with them]. */
 function useWidth(ref) {
-  const [width, setWidth] = useState(0);
+  const [size, setSize] = useState([0, 1]);
   useLayoutEffect(() => {
-    const look = () => setWidth(Math.floor(ref.current?.clientWidth ?? 0));
+    const look = () => {
+      const zoom = parseFloat(getComputedStyle(document.documentElement).fontSize) / LETTERS;
+      const width = Math.floor((ref.current?.clientWidth ?? 0) / zoom);
+      setSize((before) => (before[0] === width && before[1] === zoom ? before : [width, zoom]));
+    };
     look();
     const watch = new ResizeObserver(look);
     watch.observe(ref.current);
     return () => watch.disconnect();
   }, []);
-  return width;
+  return size;
 }
 
 /** The two strips with their ribbons. Pieces are reached by pointer and by arrow keys. */
@@ -167,7 +175,7 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
   const box = useRef(null);
   const canvas = useRef(null);
   const last = useRef(null);
-  const width = useWidth(box);
+  const [width, zoom] = useWidth(box);
   const [over, setOver] = useState(null); // {index, x, y}
   const [focused, setFocused] = useState(false);
   const layout = useMemo(() => (width ? place(view, width, scale) : null), [view, width, scale]);
@@ -198,12 +206,12 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
   };
   const palette = useMemo(() => {
     if (!width || !canvas.current) return null;
-    const ratio = devicePixelRatio || 1;
+    const ratio = zoom * (devicePixelRatio || 1);
     Object.assign(canvas.current, { width: width * ratio, height: TOTAL * ratio });
     const pen = canvas.current.getContext("2d");
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     return new Palette(pen, ratio);
-  }, [width, scheme]);
+  }, [width, zoom, scheme]);
   useEffect(() => {
     if (!layout || !palette) return undefined;
     const from = last.current?.view.session === view.session && last.current.layout.width === width ? last.current.layout : null;
@@ -222,7 +230,7 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
   }, [layout, palette, changed]);
   useEffect(() => { if (layout && palette) draw.current(between(null, layout, 1), palette); }, [marked]);
 
-  const find = (event) => hit(layout, view, event.offsetX, event.offsetY);
+  const find = (event) => hit(layout, view, event.offsetX / zoom, event.offsetY / zoom);
   const open = (index) => { const segment = view.segments[index]; onOpen(segment.pages.length === 1 ? segment.pages[0] : `at:${index}`); };
   const move = (by) => onSelect(Math.max(0, Math.min(view.segments.length - 1, (selected ?? (by > 0 ? -1 : view.segments.length)) + by)));
   const keys = (event) => {
@@ -248,14 +256,14 @@ function Strips({ view, before, scale, selected, onSelect, onOpen, onTurn, setSc
         <option value="">as fits best</option><option value="same">both rows to one scale</option><option value="fill">each row over the whole width</option></select></label></div>
     <p class="small changes" aria-live="polite">${changes.words.length ? `New in this turn: ${changes.words.join("; ")}.` : " "}</p>
     ${edge !== null && layout && html`<div class="edge" aria-hidden="true">
-      ${edge > LABEL ? html`<span class="before" style=${{ right: `${width - edge + 8}px` }}>from the provider's cache: ${price(boundary.read_price)} a million</span>` : null}
-      ${width - edge > LABEL ? html`<span class="after" style=${{ left: `${edge + 8}px` }}>sent anew: ${price(boundary.write_price)} a million</span>` : null}</div>`}
+      ${edge > LABEL ? html`<span class="before" style=${{ right: `${(width - edge) * zoom + 8}px` }}>from the provider's cache: ${price(boundary.read_price)} a million</span>` : null}
+      ${width - edge > LABEL ? html`<span class="after" style=${{ left: `${edge * zoom + 8}px` }}>sent anew: ${price(boundary.write_price)} a million</span>` : null}</div>`}
     <div class="canvas" ref=${box} role="slider" tabindex="0" aria-label="pieces of the window" aria-describedby="strip-keys" aria-orientation="horizontal"
       aria-valuemin="1" aria-valuemax=${view.segments.length} aria-valuenow=${(selected ?? 0) + 1}
       aria-valuetext=${selected !== null && view.segments[selected] ? describe(view.segments[selected], tokens) : `${plural(view.segments.length, "piece")}, none chosen`} onKeyDown=${keys} onFocus=${() => setFocused(true)} onBlur=${() => setFocused(false)}>
       <canvas ref=${canvas} aria-hidden="true" onPointerMove=${(event) => { const index = find(event); setOver(index === null ? null : { index, x: event.offsetX, y: event.offsetY }); }}
         onPointerLeave=${() => setOver(null)} onClick=${(event) => { const index = find(event); if (index !== null) { onSelect(index); open(index); } }}></canvas>
-      ${piece && item && html`<div class="tip" aria-hidden="true" style=${{ left: `${Math.max(0, Math.min(width - 260, (over?.x ?? item.x + item.w / 2) - 130))}px` }}>
+      ${piece && item && html`<div class="tip" aria-hidden="true" style=${{ left: `${Math.max(0, Math.min(width * zoom - 260, (over?.x ?? (item.x + item.w / 2) * zoom) - 130))}px` }}>
         <strong>${nameOf(piece)}</strong><span>${FORMS[formOf(piece)][0]}${piece.cause && piece.cause !== "birth" ? ` – ${causeOf(piece.cause)}` : ""}</span>
         <span>${tokens(piece.tokens)} tokens${piece.whole !== piece.tokens && piece.whole ? ` of ${tokens(piece.whole)}` : ""}${piece.turn ? `, turn ${piece.turn}` : ""}</span>
         ${piece.order && html`<span>you ordered: ${ORDERS[piece.order]?.[0] ?? piece.order}</span>`}</div>`}

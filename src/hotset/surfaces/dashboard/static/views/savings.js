@@ -69,7 +69,7 @@ function Control({ control }) {
   ];
   const known = control.saved_pct !== null;
   return html`<div class="figures">${figures}
-    ${known && html`<${Figure} name="cheaper by, measured" value=${percent(control.saved_pct / 100)} note=${`between ${percent(control.low_pct / 100)} and ${percent(control.high_pct / 100)}`} />`}</div>
+    ${known && html`<${Figure} name="cheaper by, measured" value=${percent(control.saved_pct / 100)} note=${`between ${percent(control.low_pct / 100)} and ${percent(control.high_pct / 100)}${control.low_pct <= 0 ? ": not yet sure" : ""}`} />`}</div>
     ${!known && html`<p class="dim">Too few sessions to compare yet.</p>`}`;
 }
 

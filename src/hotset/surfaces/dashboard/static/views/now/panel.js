@@ -113,7 +113,7 @@ function PageDetails({ id, turn, latest, changed, onDone }) {
       <p>${FORMS[form][1]}${cause && cause !== "birth" ? ` Why: ${causeOf(cause)}.` : ""}</p>
       <dl class="facts">
         <div><dt>Came with</dt><dd>turn ${number(page.page.turn)}</dd></div>
-        <div><dt>Size</dt><dd>${tokens(page.tokens)} tokens</dd></div>
+        <div><dt>Its text alone</dt><dd>${tokens(page.tokens)} tokens <span class="dim">counted by us</span></dd></div>
         <div><dt>Cost so far</dt><dd>${dollars(page.cost)} <span class="dim">estimated</span></dd></div>
         <div><dt>Its id</dt><dd><code>${page.page.id}</code></dd></div>
         ${page.reference && form === "gone" && html`<div><dt>Brought back by</dt><dd><code>${page.reference}</code></dd></div>`}

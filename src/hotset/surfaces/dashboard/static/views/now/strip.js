@@ -231,13 +231,22 @@ function block(pen, palette, each, { x, y, w, h, form, paper }) {
   }
 }
 
+/** A text cut to a width. */
+function cut(pen, text, wide) {
+  if (pen.measureText(text).width <= wide) return text;
+  let many = text.length - 1;
+  while (many > 0 && pen.measureText(`${text.slice(0, many)}…`).width > wide) many -= 1;
+  return `${text.slice(0, many)}…`;
+}
+
 /** Its name and size, in the piece itself. */
-function label(pen, palette, { x, w }, lines) {
+function label(pen, palette, { x, w }, texts) {
   const bottom = SENT_Y + HEIGHT.sent;
-  const high = 16 * lines.length;
+  const high = 16 * texts.length;
   pen.save();
   pen.beginPath(); pen.rect(x, SENT_Y, w - 4, HEIGHT.sent); pen.clip();
   pen.font = "12px system-ui, sans-serif";
+  const lines = texts.map((text) => cut(pen, text, w - 20));
   const wide = Math.min(w - 8, Math.max(...lines.map((text) => pen.measureText(text).width)) + 10);
   pen.fillStyle = palette.colour("--card");
   pen.fillRect(x + 5, bottom - 8 - high, wide, high + 3);
