@@ -248,12 +248,7 @@ PROMISES = (
     Promise(
         "M8", "Working memory in CONTINUITY.md that refers to memories by id", RowState.WORKING
     ),
-    Promise(
-        "M9",
-        "A log of strategies and how they fared",
-        RowState.PARTLY,
-        "`hotset learn log`; not yet of every door",
-    ),
+    Promise("M9", "A log of strategies and how they fared", RowState.WORKING),
     Promise(
         "M10",
         "Profiles are compared side by side on real sessions",
