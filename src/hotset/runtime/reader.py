@@ -20,7 +20,6 @@ from hotset.index import FOLDER, open_index
 from hotset.nouns.note import METADATA, decode_metadata
 from hotset.nouns.page import Digest, Gist, Kind, Page, SessionId
 from hotset.nouns.turn import Event, Reference, Session
-from hotset.runtime.audit import keep_event, searched_event
 from hotset.store.kinship import Parent, parents_in
 from hotset.store.migrations import VERSION as STORE_VERSION
 from hotset.store.port import Census, Store, Where
@@ -237,6 +236,8 @@ def keep_search(
 ) -> None:
     """Keeps a person's search among the events: ids with scores, best first. Nothing where nothing
     is kept, or the folder is read-only."""
+    from hotset.runtime.audit import keep_event, searched_event  # noqa: PLC0415 - with secrets' kinds
+
     if has_store(config.folder) and os.access(config.folder, os.W_OK):
         with suppress(HotsetError, OSError), open_existing(config) as store:
             where = find_session_id(store, session)

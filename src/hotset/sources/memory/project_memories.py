@@ -1330,6 +1330,8 @@ class ProjectMemories:
         strategy: str = "",
     ) -> None:
         """Without waiting; what cannot be stored is dropped."""
+        if not (self.logged or session):
+            return
         from hotset.sources.memory.recall_signals import recalled_event  # noqa: PLC0415 - tables of words
 
         event = recalled_event(
@@ -1343,7 +1345,7 @@ class ProjectMemories:
             strategy=strategy,
         )
         with suppress(HotsetError):
-            self._log(store, session, event)
+            store.keep(event)
 
     def _log(self, store: Store, session: str, deposit: Deposit) -> None:
         if self.logged or session:

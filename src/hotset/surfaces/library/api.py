@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
@@ -639,25 +639,19 @@ class _BaseTools:
         self._toolbox().register(function, name=name, description=description)
         return function
 
-    @contextmanager
-    def _audited(self, name: str) -> Iterator[list[ToolUse]]:
-        """Keeps an event of the call that is made within, which adds its result; or of a failed
+    def _keep_use(self, name: str, used: ToolUse | None = None) -> None:
+        """Keeps the event of a call, by the name that was called; without a result, of a failed
         one."""
-        uses: list[ToolUse] = []
-        try:
-            yield uses
-        except ToolFailed:
-            self._keep_event(Event(USED, time.time(), detail={"tool": name, "failed": 1}))
-            raise
-        for used in uses:
-            detail: dict[str, str | int | float] = {
+        detail: dict[str, str | int | float] = {"tool": name, "seconds": 0.0, "failed": 1}
+        if used is not None:
+            detail = {
                 "tool": used.tool.name,
                 "source": used.tool.source,
                 "seconds": round(used.seconds, 4),
                 "failed": int(used.returned.failed),
             }
-            if used.ran:
-                self._keep_event(Event(USED, time.time(), detail=detail))
+        if used is None or used.ran:
+            self._keep_event(Event(USED, time.time(), detail=detail))
 
 
 class Tools(_BaseTools):
@@ -702,9 +696,12 @@ class Tools(_BaseTools):
     ) -> ToolUse:
         """Calls a tool, starting what it needs. Wrong arguments are answered with an explanation:
         `ToolUse.ran` is false then. Raises `NotFound`, `ToolRefused` and `ToolFailed`."""
-        with self._audited(name) as uses:
+        try:
             used = self._toolbox().use(name, arguments, session=session, query=query)
-            uses.append(used)
+        except ToolFailed:
+            self._keep_use(name)
+            raise
+        self._keep_use(name, used)
         return used
 
     def metrics(self, name: str) -> ToolMetrics:
@@ -735,9 +732,12 @@ class AsyncTools(_BaseTools):
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
     ) -> ToolUse:
         """See `Tools.use`."""
-        with self._audited(name) as uses:
+        try:
             used = await self._toolbox().use_async(name, arguments, session=session, query=query)
-            uses.append(used)
+        except ToolFailed:
+            self._keep_use(name)
+            raise
+        self._keep_use(name, used)
         return used
 
 
