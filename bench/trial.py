@@ -1,8 +1,8 @@
 """A trial of 400 sessions through the real proxy: `hotset learn trial` gives shares of them to full
-history, the profile `lean`, and to a harmful profile, and `hotset learn compare`
-tells them apart.
+history, the profile `lean` and a harmful profile, and `hotset learn compare` tells them apart.
 
-    make bench-trial
+    make bench-trial                              (7 minutes)
+    TRIAL_SESSIONS=60 python -m bench.trial
 
 A made-up agent runs ten commands, whose reports are of 2,000 to 10,000 characters, and is then
 asked for lines of five of them, three times. The scripted model answers with the lines that it
