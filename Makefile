@@ -58,7 +58,7 @@ check: $(VENV)/.dev ## format, lint, types, layers, fast tests
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -dashboard, -plan, -replay, -frontier, -fixed, -lines, -peers, -search, -history, -compaction, -code, -code_questions, -hints, -repeats, -tools, -memory, -facts, -telling, -learn, -teach, -evolve, -pressure, -soak, -soak_tools, -bytes, -startup
+bench-%: $(VENV)/.dev ## run one benchmark: bench-overhead, -store, -dashboard, -plan, -replay, -frontier, -fixed, -lines, -peers, -search, -history, -compaction, -code, -code_questions, -hints, -repeats, -tools, -memory, -facts, -telling, -learn, -teach, -trial, -evolve, -pressure, -soak, -soak_tools, -bytes, -startup
 	$(BIN)/python -m bench.$*
 
 .PHONY: help pictures install run test test-slow test-browser test-all campaign check

@@ -12,10 +12,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from statistics import median
+from functools import partial
+from statistics import fmean, median
 
 from tests.learn.test_confidence import RUNS, misses, z_misses
 from tests.learn.test_gate import pairs
+from tests.learn.test_trials import endings, proposed, run
 from tests.learn.worlds import (
     NOISE,
     NULLS,
@@ -30,7 +32,7 @@ from bench.results import tell
 from hotset.learn.events import SessionFigures, TrialSetting
 from hotset.learn.gate import SessionPair, gate
 from hotset.learn.state import arms, assign, decide, encode_state
-from hotset.learn.trials import DAY
+from hotset.learn.trials import DAY, FLOOR
 
 _SESSIONS = 1000
 _STORES = 20
@@ -39,6 +41,8 @@ _MOVE = 500
 _WITHIN = 200
 _DAYS = 10_000
 _OUTLIERS = 0.05
+_TRIALS = 10
+_LONGEST = 6000
 
 
 class PlainBeta:
@@ -78,7 +82,8 @@ class PlainBeta:
 
 
 def main() -> None:
-    tell("learn", _nulls() | _optima() | _outliers() | _gates() | _guardrails() | _bounds())
+    found = _nulls() | _optima() | _outliers() | _gates() | _adoptions() | _guardrails()
+    tell("learn", found | _bounds())
 
 
 def _nulls() -> dict[str, dict[str, dict[str, float]]]:
@@ -182,17 +187,27 @@ def _moved(seed: int) -> float:
 
 
 def _outliers() -> dict[str, dict[str, dict[str, float]]]:
-    found = [_with_outliers(seed) for seed in range(_STORES)]
+    with ProcessPoolExecutor(2) as pool:
+        found = list(pool.map(_with_outliers, range(_STORES + _FURTHER)))
+    moves = [each[0] for each in found]
     return {
-        "5 % outliers of 8 for 400 sessions, after 600": {
-            "hotset": {"farthest %": 100 * max(found), "median %": 100 * median(found)},
+        f"5 % outliers of 8 for 400 sessions, after 600; {name}": {
+            "hotset": {
+                "farthest %": 100 * max(moves[part]),
+                "median %": 100 * median(moves[part]),
+                "stores over 1 %": float(sum(each > 0.01 for each in moves[part])),
+                "regret %": 100 * fmean(each[2] for each in found[part]),
+                "without them %": 100 * fmean(each[1] for each in found[part]),
+            },
         }
+        for name, part in _PARTS.items()
     }
 
 
-def _with_outliers(seed: int) -> float:
-    """How much farther outliers move a knob than the same sessions without them do."""
-    ends = []
+def _with_outliers(seed: int) -> tuple[float, float, float]:
+    """How much farther outliers move a knob than the same sessions without them do; and the regret
+    where knobs are settled then, of the defaults', without them and with them."""
+    ends, shares = [], []
     for share in (0.0, _OUTLIERS):
         place, chance = world(seed), random.Random(f"outliers {seed}")
         store, odd = Store(), random.Random(seed)
@@ -206,7 +221,8 @@ def _with_outliers(seed: int) -> float:
             store.run_session(f"{at}", usual if not off else lambda _, odd=off: odd)
         moves = zip(store.block.settled, start.settled, strict=True)
         ends.append(max(abs(now - then) for now, then in moves))
-    return max(0.0, ends[1] - ends[0])
+        shares.append(place.regret(store.block.settled) / place.regret(place.priors))
+    return max(0.0, ends[1] - ends[0]), shares[0], shares[1]
 
 
 def _gates() -> dict[str, dict[str, dict[str, float]]]:
@@ -229,6 +245,38 @@ def _gates() -> dict[str, dict[str, dict[str, float]]]:
         "gate: shuffled labels, stores that adopt of 100": {"hotset": {"adopt": float(passed)}},
         "gate: 5 % gained with a spread of 10 %, stores that adopt of 100": {"hotset": real},
     }
+
+
+def _adoptions() -> dict[str, dict[str, dict[str, float]]]:
+    """Sessions of a project until a change is adopted that saves a fifth and does no harm."""
+    jobs = [(rate, share) for rate in (0.85, 0.95) for share in (0.1, 0.5)]
+    with ProcessPoolExecutor(2) as pool:
+        found = {job: list(pool.map(partial(_until_decided, *job), range(_TRIALS))) for job in jobs}
+    return {
+        f"a change that does no harm, {rate:.0%} succeed, share {share:.0%}": {
+            "hotset": {
+                "sessions, median": median(at for at, _ in found[rate, share]),
+                f"adopted of {_TRIALS}": float(
+                    sum(name == "ChangeAdopted" for _, name in found[rate, share])
+                ),
+            }
+        }
+        for rate, share in jobs
+    }
+
+
+def _until_decided(rate: float, share: float, seed: int) -> tuple[int, str]:
+    """After how many sessions, and what."""
+    store = Store()
+    id = proposed(store, {"keep": 1})
+    if share > FLOOR:
+        store.add("TrialChanged", TrialSetting({id: share}))
+    success, cost = {"default": rate, id: rate}, {"default": 0.5, id: 0.4}
+    for begin in range(0, _LONGEST, 100):
+        decided = endings(run(store, 100, success, cost, begin=begin, a_day=20, seed=seed))
+        if decided:
+            return decided[0][0], decided[0][1]
+    return _LONGEST, ""
 
 
 def _guardrails() -> dict[str, dict[str, dict[str, float]]]:

@@ -25,8 +25,16 @@ _MISLED = 0.15
 TOLD = (MemoryKind.FACT, MemoryKind.PROCEDURE, MemoryKind.PITFALL)
 
 
-def made_up_session(number: int, needed: str, rng: random.Random) -> RecordedSession:
-    """A session that copies lines from the results of the tool `needed`."""
+def made_up_session(
+    number: int,
+    needed: str,
+    rng: random.Random,
+    *,
+    lines_of: tuple[int, int] = (30, 75),
+    seldom: float = _SELDOM,
+) -> RecordedSession:
+    """A session that copies lines from the results of the tool `needed`, and `seldom` from those of
+    others. A result has so many lines at least, and fewer than so many."""
     now = _BEGIN + _DAY * number
     messages = [RecordedMessage(Role.USER, f"Settle the open points of part {number}.", time=now)]
     wanted = ""
@@ -35,12 +43,12 @@ def made_up_session(number: int, needed: str, rng: random.Random) -> RecordedSes
         tool = rng.choice(TOOLS)
         given = json.dumps({"topic": wanted or f"point {rng.randrange(10**6)}"})
         id = f"{number}-{call}"
-        lines = [_line(rng) for _ in range(rng.randrange(30, 75))]
+        lines = [_line(rng) for _ in range(rng.randrange(*lines_of))]
         messages += [
             RecordedMessage(Role.ASSISTANT, "Next.", (RecordedCall(id, tool, given),), time=now),
             RecordedMessage(Role.TOOL, "\n".join(lines), call=id, tool=tool, time=now + 5.0),
         ]
-        likely = _NEEDED if tool == needed else _SELDOM
+        likely = _NEEDED if tool == needed else seldom
         wanted = rng.choice(lines) if rng.random() < likely else ""
     messages.append(RecordedMessage(Role.ASSISTANT, "Done.", time=now + 30.0))
     return RecordedSession(

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 from bench.teach_made_up import made_up_session
 
+import hotset
 from hotset.config import load
 from hotset.learn.events import Change, ChangeDecision, GateVerdict, SessionFigures, change_id
 from hotset.nouns.deposit import NoteWritten, Remembered
@@ -20,18 +22,23 @@ from hotset.replay.learning import KnownSessions, keep_learned, plan_learning
 from hotset.runtime.learned_state import learn_event, take_decisions
 from hotset.runtime.learning import Learning
 from hotset.runtime.session_arm import SessionArm, arm_of_session
+from hotset.sources.memory.recall_signals import DEFAULT
 from hotset.store.sqlite import SqliteStore
 from hotset.testing import Say, ScriptedUpstream
 from hotset.testing.proxy import LocalProxy
 from tests.cli.conftest import NOW, Desk
 from tests.learn.worlds import DAY, Store
 from tests.proxy.wire import post
-from tests.sources.memory.consolidate.making import fact
+from tests.sources.memory.consolidate.making import episode, fact
 
 PROMPT = "Which port does the staging database listen on?"
 FACT = "The staging database listens on port 5432."
 TOOLS = [{"name": "Read", "description": "Reads.", "input_schema": {"type": "object"}}]
 LIMIT = {"over": 9000, "room": 4500}
+FIRSTS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "hazel", "ivory", "lunar")
+LASTS = ("gate", "hall", "inlet", "jetty", "kiln", "lodge", "mill", "nook", "orchard", "pier")
+LASTS += ("quarry", "spire", "tower")
+PORTS = "its service restarts every night at three, keeps data under /srv and listens on port"
 
 
 def write(desk: Desk, *events) -> None:
@@ -246,6 +253,77 @@ def test_a_profile_that_halves_success_is_rolled_back(worked):
 
     arms = [arm["name"] for arm in worked.run("learn", "trial", "--json").json()]
     assert arms == ["default"]
+
+
+def outcomes(*changes: str, **success: float) -> list[tuple[str, SessionFigures]]:
+    """Sixty sessions of each arm, with learned changes and the share that came out well."""
+    return [
+        (
+            "SessionObserved",
+            SessionFigures(
+                f"{arm}-{at}-{share}",
+                arm,
+                changes,
+                success=float(at < 60 * share),
+                cost=4.0,
+                whole=9.0,
+            ),
+        )
+        for at in range(60)
+        for arm, share in success.items()
+    ]
+
+
+@pytest.mark.row("M11")
+@pytest.mark.slow
+def test_weights_of_recall_are_learned_within_bounds_and_rolled_back_when_they_hurt(
+    desk, monkeypatch
+):
+    """A program asks for things by name: facts come first, and it opens the latest work instead."""
+    for name in ("HOME", "HOTSET_CONFIG"):
+        monkeypatch.setenv(name, desk.env[name])
+    names = [f"{first}{last}" for first in FIRSTS for last in LASTS]
+    now = time.time()
+    facts = [
+        fact(f"{name}: {PORTS} {at}.", created=now - 300 * DAY) for at, name in enumerate(names)
+    ]
+    works = [
+        episode(f"Move {name} to another rack.", session=f"s{at}", created=now - DAY)
+        for at, name in enumerate(names)
+    ]
+    with closing(SqliteStore.open(desk.data)) as store:
+        store.keep(Remembered((*facts, *works))).result()
+
+    def first(name: str, session: str = "") -> str:
+        return memory.memories.recall(name, task="review", session=session).recall.items[0].id
+
+    with hotset.open(desk.project, data=desk.data) as memory:
+        for at, name in enumerate(names):
+            assert first(name, f"ask-{at}") == facts[at].id
+            memory.memories.read(works[at].id, session=f"ask-{at}")
+    assert desk.run("learn", "now", "--minutes", "0.2").code == 0
+
+    [row] = desk.run("learn", "status", "--json").json()["changes"]
+    assert (row["by"], row["stage"], row["measured"]["touched"]) == ("recall", "trial", 87)
+    for knob, value in row["knobs"].items():
+        usual = DEFAULT.as_dict()[knob.removeprefix("memory.signals.")]
+        assert 0.25 <= value / usual <= 4, knob
+    with hotset.open(desk.project, data=desk.data) as memory:
+        assert first(names[0]) == facts[0].id
+
+    write_at(desk, now - DAY, *outcomes(**{row["id"]: 1.0, "default": 1.0}))
+    assert desk.run("learn", "now", "--minutes", "0.01").code == 0
+    [row] = desk.run("learn", "status", "--json").json()["changes"]
+    assert row["stage"] == "adopted", row["evidence"]
+    with hotset.open(desk.project, data=desk.data) as memory:
+        assert first(names[0]) == works[0].id
+
+    write_at(desk, now, *outcomes(row["id"], default=0.4))
+    assert desk.run("learn", "now", "--minutes", "0.01").code == 0
+    [row] = desk.run("learn", "status", "--json").json()["changes"]
+    assert row["stage"] == "rolled back", row
+    with hotset.open(desk.project, data=desk.data) as memory:
+        assert first(names[0]) == facts[0].id
 
 
 @pytest.mark.row("V13")

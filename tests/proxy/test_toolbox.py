@@ -165,7 +165,8 @@ def test_a_tool_is_found_and_used_and_the_client_sees_only_what_was_said(talk):
     [event] = _events(world, "ToolUsed")
     assert (event["tool"], event["source"], event["failed"]) == (ISSUE, "github", 0)
     assert "broke" not in str(event)
-    assert _events(world, "ToolsFound") == [{"count": 1, "failed": 0}]
+    [found] = _events(world, "ToolsFound")
+    assert {**found, "ms": 0} == {"count": 1, "failed": 0, "ids": ISSUE, "ms": 0}
 
 
 @pytest.mark.row("L3")

@@ -189,6 +189,9 @@ def test_what_a_person_took_back_is_not_proposed_and_what_fell_needs_later_sessi
     (lesson,) = teach(material, Knobs(), teachers=teachers, state=fallen.state)
     assert lesson.verdict.sessions == len(sessions) - 8
     assert lesson.verdict.since == sessions[8].time
+    fallen.add("ChangeAdopted", ChangeDecision(id, "so", by="person"))
+    fallen.add("ChangeRolledBack", ChangeDecision(id, "fell"), sessions[-4].time)
+    assert not list(teach(material, Knobs(), teachers=teachers, state=fallen.state))
 
 
 def test_what_is_asked_back_live_is_read_of_the_given_sessions_only():

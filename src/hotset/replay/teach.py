@@ -67,7 +67,8 @@ def teach(
 ) -> Iterator[TaughtChange]:
     """The lessons of every teacher in turn; one that passes holds for those after it. `pinned` are
     knobs that a person set; what a person took back by `state` is not proposed, and what was rolled
-    back is compared on later sessions only. Ends early when the time of `material.trials` is up."""
+    back waits for enough later sessions, and is compared on these only. Ends early when the time of
+    `material.trials` is up."""
     for name, teacher in (TEACHERS if teachers is None else teachers).items():
         try:
             for proposal in teacher.propose(material, knobs):
@@ -83,6 +84,8 @@ def teach(
                     for pair in teacher.compare(material, knobs, after, proposal)
                     if pair.time > since or not since
                 ]
+                if since and sum(pair.is_touched for pair in pairs) < LEAST_SESSIONS:
+                    continue  # it stays "rolled back", with the reason
                 lesson = _lesson(name, proposal, knobs, pairs)
                 if lesson.verdict.passed:
                     knobs = after

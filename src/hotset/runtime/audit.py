@@ -70,8 +70,10 @@ def retrieved_event(
     *,
     agent: str = "",
     refault: bool = False,
+    ms: float = 0.0,
 ) -> Event:
-    """The event of a call of `retrieve_context`, `search_history` or `get_turn_range`."""
+    """The event of a call of `retrieve_context`, `search_history` or `get_turn_range`, and how long
+    its answer took."""
     found = got is not None and got.found
     # An id that a model made up is content, so only one that was found is kept.
     named = call.id if isinstance(call, Retrieve) and found else ""
@@ -85,6 +87,7 @@ def retrieved_event(
         "pages": len(got.pages) if got else 0,
         "refault": int(refault),
         "agent": agent,
+        "ms": round(ms, 1),
         **_hits(zip_scores(got.pages, got.scores) if got is not None else ()),
     }
     return Event(RETRIEVED, now, here.session, here.turn, detail)
@@ -96,16 +99,18 @@ def searched_event(
     hits: Sequence[tuple[str, float]],
     now: float,
     *,
+    ms: float,
     agent: str = "",
     session: SessionId | None = None,
 ) -> Event:
-    """The event of a search over several sources: `door` says where it was asked, `hits` are ids
-    with scores, best first."""
+    """The event of a search that a program, a person or a model outside of a conversation made:
+    `door` says where it was asked, `hits` are ids with scores, best first."""
     detail: Detail = {
         "tool": door,
         "query": _clip(words),
         "found": int(bool(hits)),
         "agent": agent,
+        "ms": round(ms, 1),
         **_hits(hits),
     }
     return Event(SEARCHED, now, session, 0, detail)
@@ -214,6 +219,13 @@ def _retrieved(detail: Detail) -> str:
     best = f": {' '.join(ids[:3])}" if ids else ""
     score = f" ({str(detail.get('score') or '').split(' ')[0]})" if detail.get("score") else ""
     return f"{detail['tool']} {what}{by}, {found}{best}{score}"
+
+
+def _found_tools(detail: Detail) -> str:
+    if detail["failed"]:
+        return "find_tools failed"
+    named = ": " + ", ".join(str(detail["ids"]).split()[:3]) if detail.get("ids") else ""
+    return f"find_tools, {int(detail['count']) or 'nothing'} found{named}"
 
 
 def _linked(detail: Detail) -> str:
@@ -325,6 +337,7 @@ _SENTENCES: Mapping[str, Callable[[Detail], str]] = {
     "ResetLifted": partial(_learned, "may be learned again:"),
     "LearningSwitched": _switched,
     "ToolUsed": _used,
+    "ToolsFound": _found_tools,
     "ToolCreated": partial(_lived, "created"),
     "ToolInactivated": partial(_lived, "became inactive"),
     "ToolDeleted": partial(_lived, "deleted"),

@@ -3,7 +3,9 @@ resolves what a person typed to a session or a page."""
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -221,6 +223,28 @@ def session_named(store: Store, name: str) -> SessionId | None:
 def find_session_id(store: Store, typed: str | None) -> SessionId | None:
     """The same; None if nothing was typed."""
     return None if typed is None else find_session(store, typed).id
+
+
+def keep_search(
+    config: Config,
+    door: str,
+    words: str,
+    hits: Sequence[tuple[str, float]],
+    *,
+    ms: float,
+    session: str | None = None,
+) -> None:
+    """Keeps a person's search among the events: ids with scores, best first. Nothing where nothing
+    is kept, or the folder is read-only."""
+    from hotset.runtime.audit import keep_event, searched_event  # noqa: PLC0415 - with secrets' kinds
+
+    if has_store(config.folder) and os.access(config.folder, os.W_OK):
+        with suppress(HotsetError, OSError), open_existing(config) as store:
+            where = find_session_id(store, session)
+            event = searched_event(
+                door, words, hits, time.time(), ms=ms, session=where, agent="user"
+            )
+            keep_event(store, event)
 
 
 def find_page(store: Store, typed: str) -> Page:

@@ -4,6 +4,7 @@ continues in another round of the same turn. The client sees none of it."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -215,7 +216,7 @@ def _keep_with(machine: Machine) -> Callable[[Deposit], Awaitable[bool]]:
 
 
 async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machine) -> _Result:
-    owner = sent.own.owners.get(call.name)
+    owner, begun = sent.own.owners.get(call.name), time.monotonic()
     try:
         if owner is not None:
             return _Result(await owner.answer(call, scene), owner)
@@ -235,7 +236,14 @@ async def _result(sent: SentRounds, call: OwnCall, scene: Scene, machine: Machin
     again = any(_had_left(sent.planned, spot) for spot in got.spots)
     deposits: list[Deposit] = [
         retrieved_event(
-            call.name, wanted, got, scene.here, scene.now, agent=scene.agent, refault=again
+            call.name,
+            wanted,
+            got,
+            scene.here,
+            scene.now,
+            agent=scene.agent,
+            refault=again,
+            ms=1000 * (time.monotonic() - begun),
         )
     ]
     if isinstance(wanted, Retrieve) and wanted.id and got.found:

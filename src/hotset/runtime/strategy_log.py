@@ -3,7 +3,7 @@ selected, what was used of it, and how the task came out. Read from the store; i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,15 +11,16 @@ import msgspec
 
 from hotset.learn.events import OBSERVED, SessionFigures
 from hotset.nouns.page import SessionId
-from hotset.nouns.turn import Event, Turn
+from hotset.nouns.turn import Event
 from hotset.runtime.audit import RETRIEVED, SEARCHED
 from hotset.runtime.decision import asked_sources, logged_candidates, used_ids
 from hotset.runtime.session_arm import arm_of_session
 from hotset.sources.memory import OUTCOME
 from hotset.store.port import Store
 from hotset.typed import decode
+from hotset.window.toolbox_tools import FIND
 
-_RECALLED = "Recalled"
+_RECALLED, _TOOLS_FOUND = "Recalled", "ToolsFound"
 _SIGNALS = {
     "keyword": ("words", "window", "quoted"),
     "vector": ("meaning", "around", "closely"),
@@ -58,80 +59,74 @@ class StrategyEntry(msgspec.Struct, frozen=True):
 
 
 def strategy_log(store: Store, session: SessionId | None = None) -> Iterator[StrategyEntry]:
-    """The log of one session, or of all in the order of their beginning."""
+    """The log of one session, or of all in the order of their beginning, and then of what was
+    asked outside of them."""
     sessions = [store.session(session)] if session is not None else list(store.sessions())
     observed = observed_figures(store)
     for each in sessions:
-        yield from _SessionLog(store, each.id, observed.get(each.id)).entries()
+        events = list(store.events(each.id))
+        outcome = _outcome(events, observed.get(each.id))
+        log = _EventLog(each.id, arm_of_session(store, each.id).name, outcome, events)
+        found = [*_offers(store, log), *log.entries()]
+        yield from sorted(found, key=lambda entry: entry.timestamp)
     if session is None:
-        loose = (event for event in store.events() if event.session is None)
-        yield from _SessionLog(store, None, None).of_events(loose)
+        known = {each.id for each in sessions}
+        for name, events in _events_elsewhere(store, known).items():
+            yield from _EventLog(name, "", _outcome(events, None), events).entries()
 
 
-class _SessionLog:
-    """The entries of one session; of none, for what a program or a person asked."""
+def _events_elsewhere(
+    store: Store, known: Collection[SessionId]
+) -> dict[SessionId | None, list[Event]]:
+    """Events without a session (a program's, a person's) and of sessions that have no conversation
+    here (an agent's over MCP)."""
+    found: dict[SessionId | None, list[Event]] = {}
+    for event in store.events():
+        if event.session is None or event.session not in known:
+            found.setdefault(event.session, []).append(event)
+    return found
+
+
+def _offers(store: Store, log: _EventLog) -> Iterator[StrategyEntry]:
+    assert log.session is not None
+    turns = list(store.turns(log.session))
+    ids = [turn.id for turn in turns]
+    asked, logged = asked_sources(store, ids), logged_candidates(store, ids)
+    for turn in turns:
+        if turn.id not in asked:
+            continue
+        strategies = tuple(
+            RetrievalStrategy(each.name, each.results, round(each.ms, 1)) for each in asked[turn.id]
+        )
+        taken = tuple(each.key for each in logged.get(turn.id, ()) if each.is_taken)
+        yield log.entry(
+            turn.id, turn.started, "offer", turn=turn.number, strategies=strategies, shown=taken
+        )
+
+
+class _EventLog:
+    """The entries of the events of one session, or of none."""
 
     def __init__(
-        self, store: Store, session: SessionId | None, observed: SessionFigures | None
+        self, session: SessionId | None, arm: str, outcome: str, events: Sequence[Event]
     ) -> None:
-        self._store = store
-        self._session = session
-        events = list(store.events(session)) if session is not None else []
+        self.session = session
+        self._arm = arm
+        self._outcome = outcome
         self._events = events
-        self._arm = arm_of_session(store, session).name if session is not None else ""
         self._reads = _reads(events)
-        self._outcome = _outcome(events, observed)
 
     def entries(self) -> Iterator[StrategyEntry]:
-        assert self._session is not None
-        turns = list(self._store.turns(self._session))
-        found = [*self._offers(turns), *self.of_events(self._events)]
-        yield from sorted(found, key=lambda each: each.timestamp)
+        where = f"{self.session[:8]}-" if self.session is not None else ""
+        for number, event in enumerate(self._events):
+            if event.name in (_RECALLED, RETRIEVED, SEARCHED, _TOOLS_FOUND):
+                door, strategies, shown = _read_event(event)
+                id = f"q-{_moment(event.time, '%Y%m%d')}-{where}{number:04}"
+                yield self.entry(
+                    id, event.time, door, turn=event.turn, strategies=strategies, shown=shown
+                )
 
-    def _offers(self, turns: list[Turn]) -> Iterator[StrategyEntry]:
-        ids = [turn.id for turn in turns]
-        asked, logged = asked_sources(self._store, ids), logged_candidates(self._store, ids)
-        for turn in turns:
-            if turn.id not in asked:
-                continue
-            strategies = tuple(
-                RetrievalStrategy(each.name, each.results, round(each.ms, 1))
-                for each in asked[turn.id]
-            )
-            taken = tuple(each.key for each in logged.get(turn.id, ()) if each.is_taken)
-            yield self._entry(
-                turn.id,
-                turn.started,
-                "offer",
-                turn=turn.number,
-                strategies=strategies,
-                shown=taken,
-            )
-
-    def of_events(self, events: Iterator[Event] | list[Event]) -> Iterator[StrategyEntry]:
-        for number, event in enumerate(events):
-            if event.name not in (_RECALLED, RETRIEVED, SEARCHED):
-                continue
-            detail = event.detail
-            ms = float(detail.get("ms", 0.0))
-            shown = str(detail.get("shown" if event.name == _RECALLED else "ids", ""))
-            door = "recall" if event.name == _RECALLED else str(detail.get("tool", "search"))
-            strategies = (
-                tuple(_recall_strategies(detail, ms))
-                if event.name == _RECALLED
-                else (RetrievalStrategy(door, len(shown.split()), ms),)
-            )
-            id = f"q-{_moment(event.time, '%Y%m%d')}-{number:04}"
-            yield self._entry(
-                id,
-                event.time,
-                door,
-                turn=event.turn,
-                strategies=strategies,
-                shown=tuple(shown.split()),
-            )
-
-    def _entry(
+    def entry(
         self,
         id: str,
         time: float,
@@ -149,7 +144,7 @@ class _SessionLog:
             id,
             _moment(time, "%Y-%m-%dT%H:%M:%SZ"),
             door,
-            self._session,
+            self.session,
             turn,
             self._arm,
             strategies,
@@ -158,6 +153,21 @@ class _SessionLog:
             self._outcome,
             completed,
         )
+
+
+def _read_event(event: Event) -> tuple[str, tuple[RetrievalStrategy, ...], tuple[str, ...]]:
+    """The door of a look, its strategies, and what it showed."""
+    detail = event.detail
+    ms = float(detail.get("ms", 0.0))
+    if event.name == _RECALLED:
+        shown = tuple(str(detail.get("shown", "")).split())
+        door, own = str(detail.get("door", "")) or "recall", str(detail.get("strategy", ""))
+        by_signals = () if own else tuple(_recall_strategies(detail, ms))
+        return door, by_signals or (RetrievalStrategy(own or door, len(shown), ms),), shown
+    shown = tuple((str(detail.get("ids", "")) or str(detail.get("id", ""))).split())
+    door = FIND if event.name == _TOOLS_FOUND else str(detail.get("tool", "search"))
+    many = max(len(shown), int(detail.get("count", 0)), int(detail.get("found", 0)))
+    return door, (RetrievalStrategy(door, many, ms),), shown
 
 
 def _recall_strategies(detail: Mapping[str, Any], ms: float) -> Iterator[RetrievalStrategy]:
@@ -172,7 +182,7 @@ def _recall_strategies(detail: Mapping[str, Any], ms: float) -> Iterator[Retriev
             yield RetrievalStrategy(type, results, ms)
 
 
-def _reads(events: list[Event]) -> list[tuple[str, float]]:
+def _reads(events: Sequence[Event]) -> list[tuple[str, float]]:
     """Ids that were read on request or heeded, each with its time."""
     return [(id, event.time) for event in events for id in _read_ids(event) if id]
 
@@ -184,7 +194,7 @@ def _read_ids(event: Event) -> tuple[str, ...]:
     return (named, *str(event.detail.get("ids", "")).split()) if named else ()
 
 
-def _outcome(events: list[Event], figures: SessionFigures | None) -> str:
+def _outcome(events: Sequence[Event], figures: SessionFigures | None) -> str:
     """How the session's work came out: as the client said, else as it was observed."""
     told = [str(event.detail.get("outcome", "")) for event in events if event.name == OUTCOME]
     if told:

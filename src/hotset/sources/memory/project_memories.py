@@ -133,6 +133,9 @@ _OVERVIEW_WORTH = 0.4
 _USUAL_ROOM = 2000
 """Tokens of an answer."""
 
+_BY_TIME = "temporal"
+"""The strategy of an answer that lists a time, in the log."""
+
 _OF_DAYS = 0.5
 """Of the room of an answer, for the days of a question of time that is also about a subject."""
 
@@ -299,17 +302,24 @@ class ProjectMemories:
         session: str = "",
     ) -> RenderedText:
         """Recent actions, decisions and open work."""
-        store = self._open()
+        store, begun = self._open(), time.monotonic()
+        text = self._render_lately(store, query, topics, max_tokens)
+        took = 1000 * (time.monotonic() - begun)
+        self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
+        self._log_recall(
+            store, session, ms=took, shown=text.shown, door="timeline", strategy=_BY_TIME
+        )
+        return text
+
+    def _render_lately(
+        self, store: Store, query: str, topics: Sequence[str], max_tokens: int
+    ) -> RenderedText:
         overview, shape, now = self._overviews.latest(store), arrangement(store), self._clock()
         if query and not topics and (listed := self._answer_time(store, query)) is not None:
-            text = render_days(listed, local_offset, max_tokens=max_tokens or _USUAL_ROOM)
-            self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
-            return text
+            return render_days(listed, local_offset, max_tokens=max_tokens or _USUAL_ROOM)
         if query and not topics:
             topics = [each.topic.name for each in fitting_topics(overview, shape, now, query=query)]
-        text = render_timeline(overview, shape, now, topics=topics, max_tokens=max_tokens)
-        self._log_loads(store, session, [Load(Layer.TIMELINE, text.tokens, text.topics)])
-        return text
+        return render_timeline(overview, shape, now, topics=topics, max_tokens=max_tokens)
 
     def recall(
         self,
@@ -333,7 +343,6 @@ class ProjectMemories:
         if more < 0:
             raise BadInput("more is 0 for the first answer, then 1, 2, ...")
         from hotset.sources.memory.recall import RecallQuery, neighbour_pages  # noqa: PLC0415
-        from hotset.sources.memory.recall_signals import recalled_event  # noqa: PLC0415 - tables of words
 
         wanted = frozenset(kind_named(kind) for kind in kinds)
         asking = RecallQuery(
@@ -348,12 +357,18 @@ class ProjectMemories:
         )
         store = self._open()
         self._index_memories(store)
+        begun = time.monotonic()
         listed = self._answer_time(store, query, wanted)
         if listed is not None and not listed.question.subject:
             return self._recall_days(
-                store, asking, listed, max_tokens=max_tokens, session=session, more=more
+                store,
+                asking,
+                listed,
+                max_tokens=max_tokens,
+                session=session,
+                more=more,
+                begun=begun,
             )
-        begun = time.monotonic()
         found = self._find(store, asking)
         took = 1000 * (time.monotonic() - begun)
         near = neighbour_pages(found.items, store, query, but=asking.session) if asking.talk else ()
@@ -383,20 +398,15 @@ class ProjectMemories:
             if item.memory is not None and item.id in text.shown
         ]
         self._log_loads(store, session, loads, shown=memories, task=found.task)
-        if not more:  # weights are learned from first answers only
-            with suppress(HotsetError):
-                self._log(
-                    store,
-                    session,
-                    recalled_event(
-                        found.candidates,
-                        self._clock(),
-                        asking.session,
-                        found.task,
-                        ms=took,
-                        shown=text.shown,
-                    ),
-                )
+        self._log_recall(
+            store,
+            session,
+            candidates=() if more else found.candidates,  # weights are learned from first answers
+            task=found.task,
+            ms=took,
+            shown=text.shown,
+            strategy="more" if more else "",
+        )
         if not dated.text or listed is None:
             return RecallAnswer(text.text, text.tokens, found, loads, text.shown)
         days = [_listed_item(each) for each in listed.memories]
@@ -1071,6 +1081,7 @@ class ProjectMemories:
         max_tokens: int,
         session: str,
         more: int,
+        begun: float,
     ) -> RecallAnswer:
         """Everything of the range that the question asks for: it has no words to search for."""
         from hotset.sources.memory.recall import RecallResult  # noqa: PLC0415 - numpy
@@ -1082,7 +1093,9 @@ class ProjectMemories:
             return RecallAnswer("", 0, replace(found, items=()))
         text = render_days(listed, local_offset, max_tokens=max_tokens)
         loads = (Load(Layer.TIMELINE, text.tokens, text.topics),) if text.shown else ()
+        took = 1000 * (time.monotonic() - begun)
         self._log_loads(store, session, loads, shown=[MemoryId(id) for id in text.shown], task=task)
+        self._log_recall(store, session, task=task, ms=took, shown=text.shown, strategy=_BY_TIME)
         return RecallAnswer(text.text, text.tokens, found, loads, text.shown, listed.days)
 
     def _recall_more(
@@ -1303,6 +1316,36 @@ class ProjectMemories:
                     session,
                     Remembered(uses=tuple(MemoryUse(id, how, now, where, task) for id in shown)),
                 )
+
+    def _log_recall(
+        self,
+        store: Store,
+        session: str,
+        *,
+        ms: float,
+        shown: Iterable[str],
+        candidates: Sequence[tuple[str, Mapping[str, float]]] = (),
+        task: Task = Task.EXPLORATION,
+        door: str = "recall",
+        strategy: str = "",
+    ) -> None:
+        """Without waiting; what cannot be stored is dropped."""
+        if not (self.logged or session):
+            return
+        from hotset.sources.memory.recall_signals import recalled_event  # noqa: PLC0415 - tables of words
+
+        event = recalled_event(
+            candidates,
+            self._clock(),
+            SessionId(session) if session else None,
+            task,
+            ms=ms,
+            shown=shown,
+            door=door,
+            strategy=strategy,
+        )
+        with suppress(HotsetError):
+            store.keep(event)
 
     def _log(self, store: Store, session: str, deposit: Deposit) -> None:
         if self.logged or session:

@@ -374,9 +374,11 @@ def recalled_event(
     *,
     ms: float,
     shown: Iterable[str] = (),
+    door: str = "recall",
+    strategy: str = "",
 ) -> Event:
     """The log entry of a recall: ids and numbers, never words of the question or the results.
-    `shown` are the ids in the answer."""
+    `shown` are the ids in the answer; `strategy` says how they were found, where no signals do."""
     signals = [
         {name: round(value, _DIGITS) for name, value in each.items() if value}
         for _, each in candidates
@@ -387,6 +389,8 @@ def recalled_event(
         "task": str(task),
         "ms": round(ms, 1),
         "shown": " ".join(shown),
+        "door": door,
+        "strategy": strategy,
     }
     return Event(RECALLED_EVENT, now, session, 0, detail)
 

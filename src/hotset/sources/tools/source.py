@@ -14,6 +14,7 @@ rest finds it. Every error is a sentence for the model that says what to do next
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -643,7 +644,7 @@ class ToolCalls:
         sought = parse_find(asked.call.arguments)
         self.query = sought.query
 
-        room = min(asked.room, _FOUND_TOKENS)
+        room, begun = min(asked.room, _FOUND_TOKENS), time.monotonic()
 
         def find() -> tuple[str, Sequence[Ghost]]:
             found = self.tools.look_for(
@@ -661,14 +662,21 @@ class ToolCalls:
             error = refused
         else:
             theirs = describe_left_out(self.scene.left_out, sought.query, sought.limit)
-            asked.log(FOUND, count=len(ghosts) + len(theirs), failed=0)
+            asked.log(
+                FOUND,
+                count=len(ghosts) + len(theirs),
+                failed=0,
+                ids=" ".join(ghost.tool.name for ghost in ghosts),
+                ms=round(1000 * (time.monotonic() - begun), 1),
+            )
             if theirs:
                 both = "\n".join([*theirs, text] if ghosts else theirs)
                 return asked.answered(clip_to_tokens(both, room, tokens.count))
             return asked.answered(
                 text, tools=self._handed_over(ghosts, room, asked) if asked.scene.defers else ()
             )
-        asked.log(FOUND, count=0, failed=1)
+        took = round(1000 * (time.monotonic() - begun), 1)
+        asked.log(FOUND, count=0, failed=1, ms=took)
         return asked.failed(error)
 
     def _handed_over(

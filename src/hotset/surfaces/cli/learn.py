@@ -210,7 +210,7 @@ def log(chosen: ProjectOptions, limit: int | None, session: str | None, as_json:
     with open_or_empty(chosen.config()) as store:
         every = list(strategy_log(store, find_session_id(store, session)))
     most = limit if limit is not None else 0 if as_json else _SHOWN
-    found = sorted(every, key=lambda each: each.timestamp, reverse=True)[: most or None]
+    found = sorted(every, key=lambda each: each.timestamp)[::-1][: most or None]
     if as_json:
         emit_json([msgspec.to_builtins(each) for each in found])
         return

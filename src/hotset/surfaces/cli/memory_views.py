@@ -24,6 +24,7 @@ from hotset.nouns.memory import (
     Task,
 )
 from hotset.nouns.turn import Event
+from hotset.runtime.reader import keep_search
 from hotset.sources.memory import KINDS, NAMED_KINDS
 from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.memories import (
@@ -253,15 +254,18 @@ def search(
     """
     from hotset.surfaces.cli.standup import print_days  # noqa: PLC0415 - it imports this module
 
+    words = " ".join(query)
     with open_updated_memories(chosen, no_encode=no_encode, lists=True) as memories:
         index_new(memories, chosen)
-        answer = memories.recall(
-            " ".join(query), task=task or "", kinds=kinds, most=limit, max_tokens=0
-        )
+        begun = time.monotonic()
+        answer = memories.recall(words, task=task or "", kinds=kinds, most=limit, max_tokens=0)
+        took = 1000 * (time.monotonic() - begun)
         recall = answer.recall
         is_empty = not recall.items and not has_any(memories)
     listed = {each.id for day in answer.days for each in day.memories}
     items = recall.items if answer.days else recall.items[:limit]
+    hits = [(each.id, each.score) for each in items]
+    keep_search(chosen.config(), "hotset memory search", words, hits, ms=took)
     if as_json:
         emit_json([_item_document(each) for each in items])
     else:

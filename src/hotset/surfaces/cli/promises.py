@@ -194,12 +194,7 @@ PROMISES = (
         "A breaker for each backend; one signal alone has to be surer",
         RowState.WORKING,
     ),
-    Promise(
-        "V12",
-        "Thresholds tune themselves from what people and models do",
-        RowState.PARTLY,
-        "learned knobs reach new sessions and can be undone; gains are not shown yet",
-    ),
+    Promise("V12", "Thresholds tune themselves from what people and models do", RowState.WORKING),
     Promise(
         "V13",
         "Observations survive a crash, and replay gives the same state",
@@ -247,30 +242,12 @@ PROMISES = (
     Promise(
         "M8", "Working memory in CONTINUITY.md that refers to memories by id", RowState.WORKING
     ),
+    Promise("M9", "A log of strategies and how they fared", RowState.WORKING),
+    Promise("M10", "Profiles are compared side by side on real sessions", RowState.WORKING),
     Promise(
-        "M9",
-        "A log of strategies and how they fared",
-        RowState.PARTLY,
-        "`hotset learn log`; not yet of every door",
+        "M11", "Weights are learned within bounds, and rolled back when they hurt", RowState.WORKING
     ),
-    Promise(
-        "M10",
-        "Profiles are compared side by side on real sessions",
-        RowState.PARTLY,
-        "`hotset learn trial` and `compare`; no trial of real length was run yet",
-    ),
-    Promise(
-        "M11",
-        "Weights are learned within bounds, and rolled back when they hurt",
-        RowState.PARTLY,
-        "bounds and rollback hold; what is learned gained on one set only",
-    ),
-    Promise(
-        "M12",
-        "Whole memory designs are bred and judged on real tasks",
-        RowState.PARTLY,
-        "`hotset evolve` searches, adopts and reverts; its gain is to be confirmed on unseen sets",
-    ),
+    Promise("M12", "Whole memory designs are bred and judged on real tasks", RowState.WORKING),
     Promise(
         "X1",
         "Tools, conversation, memory and code: one store, one search, one policy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,13 +18,14 @@ from hotset.config import Config
 from hotset.errors import BadInput, HotsetError
 from hotset.nouns.knobs import Prefetch
 from hotset.nouns.search import Filter, Query, SearchHit, Sort
-from hotset.runtime.audit import ids_of, keep_event, searched_event
+from hotset.runtime.audit import ids_of
 from hotset.runtime.filters import parse_kinds, parse_turns
 from hotset.runtime.reader import (
     Store,
     empty_where_missing,
     find_session_id,
     has_store,
+    keep_search,
     open_existing,
     open_index,
     open_or_empty,
@@ -185,11 +186,12 @@ def search(
     )
     asked = SearchRequest(" ".join(query), possible, only, session, limit)
     code_is_missing = Sort.CODE in possible and not _searches_code(config)
-    results = SearchResults()
+    results, begun = SearchResults(), time.monotonic()
     _search_index(config, asked, results, quiet=chosen.quiet)
     _search_tools(config, asked, results)
     found = merge_hits(results.groups)
-    _audit(config, asked, found, now)
+    took = 1000 * (time.monotonic() - begun)
+    keep_search(config, "hotset search", asked.words, ids_of(found), ms=took, session=session)
     if as_json:
         emit_json([_document(each, loose=results.loose) for each in found])
     else:
@@ -209,19 +211,6 @@ def search(
             f"The project's files are not indexed; to search them, too: {chosen.hint('index')}"
         )
     return OK if found else FOUND
-
-
-def _audit(config: Config, asked: SearchRequest, found: Sequence[SearchHit], now: float) -> None:
-    """Keeps the search among the events; not where nothing is kept, or the folder is read-only."""
-    if has_store(config.folder) and os.access(config.folder, os.W_OK):
-        with suppress(HotsetError, OSError), open_existing(config) as store:
-            session = find_session_id(store, asked.session)
-            keep_event(
-                store,
-                searched_event(
-                    "hotset search", asked.words, ids_of(found), now, session=session, agent="user"
-                ),
-            )
 
 
 def _holds_pages(config: Config) -> bool:

@@ -169,12 +169,18 @@ def find(
     """The tools that fit a task, best first, as an agent gets them. The number is how likely each
     is the right one."""
     from hotset.nouns.tool import UNLIKELY  # noqa: PLC0415 - with the toolbox
+    from hotset.runtime.reader import keep_search  # noqa: PLC0415 - with the store
 
+    words = " ".join(query)
     with look_at_tools(chosen.config()) as toolbox:
         list_new_servers(toolbox, chosen)
-        found = toolbox.look_for(" ".join(query), limit, source)
+        begun = time.monotonic()
+        found = toolbox.look_for(words, limit, source)
+        took = 1000 * (time.monotonic() - begun)
         is_empty = next(iter(toolbox.catalogue.tools()), None) is None
     ghosts = found.ghosts
+    hits = [(ghost.tool.name, ghost.score) for ghost in ghosts]
+    keep_search(chosen.config(), "hotset tools find", words, hits, ms=took)
     fits = any(ghost.score >= UNLIKELY for ghost in ghosts)
     if as_json:
         emit_json(

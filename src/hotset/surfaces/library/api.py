@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 import msgspec
 
 from hotset.config import Config, budget_of, load
-from hotset.errors import BadConfig, BadInput, HotsetError, StoreFailed
+from hotset.errors import BadConfig, BadInput, HotsetError, StoreFailed, ToolFailed
 from hotset.nouns.call import Headers
 from hotset.nouns.memory import Detail, MemoryRecord, Trust
 from hotset.nouns.message import ToolSpec
@@ -26,13 +26,19 @@ from hotset.nouns.retrieval import MAX_TOKENS, Place, Retrieved
 from hotset.nouns.tool import UNLIKELY, Ghost, ToolMetrics
 from hotset.nouns.turn import Event
 from hotset.runtime import metrics, retrieval
-from hotset.runtime.audit import EventFilter, find_events, keep_event, retrieved_event
+from hotset.runtime.audit import (
+    EventFilter,
+    find_events,
+    keep_event,
+    retrieved_event,
+    searched_event,
+)
 from hotset.runtime.machine import Machine, open_store as open_project_store
 from hotset.runtime.model_tools import RANGE, RETRIEVE, parse_call
 from hotset.runtime.reader import Store, find_content, find_session, page_to_keep
 from hotset.runtime.record import KEEPING
 from hotset.runtime.wire import DIALECTS
-from hotset.sources.tools import Toolbox, ToolUse
+from hotset.sources.tools import USED, Toolbox, ToolUse
 from hotset.surfaces.library.agent import AgentWindow, AsyncAgentWindow
 from hotset.surfaces.library.engine import Engine
 from hotset.surfaces.library.frameworks import framework_of
@@ -274,6 +280,7 @@ class _BaseMemory(Generic[_Window, _Agent]):
         every = store.recent_sessions()
         asked = find_session(store, session).id if session else every[0].id if every else None
         here = Place(asked, knobs=self._engine.machine.learning.knobs.history)
+        begun = time.monotonic()
         found = retrieval.answer(
             call,
             store,
@@ -283,8 +290,16 @@ class _BaseMemory(Generic[_Window, _Agent]):
             index=self._engine.machine.follower.index,
             patience=config.patience,
         )
-        keep_event(store, retrieved_event(tool, call, found, here, time.time(), agent=PROGRAM))
+        took = 1000 * (time.monotonic() - begun)
+        event = retrieved_event(tool, call, found, here, time.time(), agent=PROGRAM, ms=took)
+        keep_event(store, event)
         return found
+
+    def _keep_event(self, event: Event) -> None:
+        """Without waiting; where there is no store, the event is lost."""
+        store = self._engine.require_machine().keeper.store
+        if store is not None:
+            keep_event(store, event)
 
     def _settle(self, machine: Machine) -> None:
         self._engine.wait(machine.background.settled(KEEPING, _SETTLE_SECONDS))
@@ -296,7 +311,7 @@ class Memory(_BaseMemory[Window, AgentWindow]):
 
     def __init__(self, config: Config, open_store: Callable[[], Store]) -> None:
         super().__init__(Engine(config, open_store), Window, AgentWindow)
-        self.tools = Tools(self._toolbox)
+        self.tools = Tools(self._toolbox, self._keep_event)
         """The toolbox of the project."""
         self.memories = Memories(self._project_memories)
         """What was learned in its sessions."""
@@ -452,7 +467,7 @@ class AsyncMemory(_BaseMemory[AsyncWindow, AsyncAgentWindow]):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, AsyncWindow, AsyncAgentWindow)
-        self.tools = AsyncTools(self._toolbox)
+        self.tools = AsyncTools(self._toolbox, self._keep_event)
         """The toolbox of the project."""
         self.memories = AsyncMemories(self._project_memories)
         """What was learned in its sessions."""
@@ -614,14 +629,29 @@ class AsyncMemories:
 class _BaseTools:
     """Base of the blocking and the awaiting toolbox."""
 
-    def __init__(self, toolbox: Callable[[], Toolbox]) -> None:
+    def __init__(self, toolbox: Callable[[], Toolbox], keep_event: Callable[[Event], None]) -> None:
         self._toolbox = toolbox
+        self._keep_event = keep_event
 
     def register(self, function: _Function, *, name: str = "", description: str = "") -> _Function:
         """Makes a function with annotated parameters a tool; also as a decorator. Raises `BadInput`
         where it cannot be one."""
         self._toolbox().register(function, name=name, description=description)
         return function
+
+    def _keep_use(self, name: str, used: ToolUse | None = None) -> None:
+        """Keeps the event of a call, by the name that was called; without a result, of a failed
+        one."""
+        detail: dict[str, str | int | float] = {"tool": name, "seconds": 0.0, "failed": 1}
+        if used is not None:
+            detail = {
+                "tool": used.tool.name,
+                "source": used.tool.source,
+                "seconds": round(used.seconds, 4),
+                "failed": int(used.returned.failed),
+            }
+        if used is None or used.ran:
+            self._keep_event(Event(USED, time.time(), detail=detail))
 
 
 class Tools(_BaseTools):
@@ -632,7 +662,13 @@ class Tools(_BaseTools):
         self, query: str, limit: int = 5, *, sources: Sequence[str] = (), session: str = ""
     ) -> tuple[Ghost, ...]:
         """The tools that fit best, best first, with full schemas and scores. Starts no server."""
-        return self._toolbox().find(query, limit, sources, session=session)
+        begun = time.monotonic()
+        found = self._toolbox().find(query, limit, sources, session=session)
+        took = 1000 * (time.monotonic() - begun)
+        hits = [(ghost.tool.name, ghost.score) for ghost in found]
+        event = searched_event("tools.find", query, hits, time.time(), ms=took, agent=PROGRAM)
+        self._keep_event(event)
+        return found
 
     def for_query(
         self, query: str, limit: int = 5, *, dialect: str = "openai-chat", session: str = ""
@@ -648,7 +684,7 @@ class Tools(_BaseTools):
         names = {ghost.tool.name for ghost in loaded}
         found = [
             ghost
-            for ghost in toolbox.find(query, limit, session=session)
+            for ghost in Tools.find(self, query, limit, session=session)
             if ghost.tool.name not in names and ghost.score >= UNLIKELY
         ]
         offered = [(ghost.tool, _description(ghost)) for ghost in (*loaded, *found)]
@@ -660,7 +696,13 @@ class Tools(_BaseTools):
     ) -> ToolUse:
         """Calls a tool, starting what it needs. Wrong arguments are answered with an explanation:
         `ToolUse.ran` is false then. Raises `NotFound`, `ToolRefused` and `ToolFailed`."""
-        return self._toolbox().use(name, arguments, session=session, query=query)
+        try:
+            used = self._toolbox().use(name, arguments, session=session, query=query)
+        except ToolFailed:
+            self._keep_use(name)
+            raise
+        self._keep_use(name, used)
+        return used
 
     def metrics(self, name: str) -> ToolMetrics:
         """How a tool fares: calls, failures, time, last use, score, tier, state. Raises
@@ -690,7 +732,13 @@ class AsyncTools(_BaseTools):
         self, name: str, arguments: Mapping[str, Any] | str, *, session: str = "", query: str = ""
     ) -> ToolUse:
         """See `Tools.use`."""
-        return await self._toolbox().use_async(name, arguments, session=session, query=query)
+        try:
+            used = await self._toolbox().use_async(name, arguments, session=session, query=query)
+        except ToolFailed:
+            self._keep_use(name)
+            raise
+        self._keep_use(name, used)
+        return used
 
 
 def _description(ghost: Ghost) -> str:

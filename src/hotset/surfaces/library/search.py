@@ -144,8 +144,12 @@ class LibrarySearch:
     def search(self, wanted: LibraryQuery, store: Store) -> Retrieved:
         """What `hotset search` finds, as text within the budget. Raises `BadInput`."""
         ids: list[tuple[str, float]] = []
+        begun = time.monotonic()
         found = self._search(wanted, store, ids)
-        event = searched_event("memory.search", wanted.query, ids, time.time(), agent="program")
+        took = 1000 * (time.monotonic() - begun)
+        event = searched_event(
+            "memory.search", wanted.query, ids, time.time(), ms=took, agent="program"
+        )
         keep_event(store, event)
         return found
 

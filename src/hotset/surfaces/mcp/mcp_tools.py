@@ -205,6 +205,7 @@ def _search_code(project: Project, given: Arguments) -> ToolReply:
             f"src/ or src/**/*.py"
         )
     only = Filter(kinds=frozenset({language} if language else ()), path=path)
+    begun = time.monotonic()
     found = list_code(
         index,
         Query(query, only, _MOST_HITS, _SECONDS * project.patience),
@@ -215,7 +216,9 @@ def _search_code(project: Project, given: Arguments) -> ToolReply:
     with suppress(HotsetError):  # without a store there is no audit
         keep_event(
             project.store,
-            searched_event("search_code", query, found.ids, time.time(), agent=_AGENT),
+            searched_event(
+                "search_code", query, found.ids, time.time(), ms=_ms_since(begun), agent=_AGENT
+            ),
         )
     return ToolReply(found.text, failed=bool(found.hits.lacking and not found.hits.hits))
 
@@ -287,6 +290,7 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
     ):
         raise Malformed(f"{name}: {why}")
     memories = project.memories()
+    begun = time.monotonic()
     reply = answer(
         call,
         project.store,
@@ -296,8 +300,15 @@ def _recall(project: Project, name: str, given: Mapping[str, Any], _session: str
         index=project.history_index,
         patience=project.patience,
     )
-    keep_event(project.store, retrieved_event(name, call, reply, here, time.time(), agent=_AGENT))
+    keep_event(
+        project.store,
+        retrieved_event(name, call, reply, here, time.time(), agent=_AGENT, ms=_ms_since(begun)),
+    )
     return ToolReply(reply.text, failed=reply.failed)
+
+
+def _ms_since(begun: float) -> float:
+    return 1000 * (time.monotonic() - begun)
 
 
 def _about(memories: ProjectMemories, words: str, here: Place, most: int) -> SourceText | None:
@@ -337,7 +348,7 @@ def toolbox_tools(
 ) -> tuple[McpTool, ...]:
     """`find_tools` and `use_tool`, in the order in which they are listed. The store keeps results
     that are too long to be shown whole."""
-    calls = {FIND: partial(_find, toolbox), USE: partial(_use, toolbox, store, knobs)}
+    calls = {FIND: partial(_find, toolbox, store), USE: partial(_use, toolbox, store, knobs)}
     return tuple(
         McpTool(
             spec.name,
@@ -352,11 +363,19 @@ def toolbox_tools(
     )
 
 
-def _find(toolbox: Toolbox, given: Mapping[str, Any], session: str) -> ToolReply:
+def _find(
+    toolbox: Toolbox, store: Callable[[], Store], given: Mapping[str, Any], session: str
+) -> ToolReply:
     sought = parse_find(msgspec.json.encode(given))
     if toolbox.empty:
         return ToolReply(_EMPTY)
+    begun = time.monotonic()
     found = toolbox.look_for(sought.query, sought.limit, sought.only, session=session)
+    hits = [(ghost.tool.name, ghost.score) for ghost in found.ghosts]
+    with suppress(HotsetError):  # the answer does not wait for the audit
+        store().keep(
+            searched_event(FIND, sought.query, hits, time.time(), ms=_ms_since(begun), agent=_AGENT)
+        )
     return ToolReply(toolbox.render_found(found.ghosts, MAX_TOKENS, found.waiting, found.faults))
 
 
