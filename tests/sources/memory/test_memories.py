@@ -630,7 +630,7 @@ def test_more_memories_of_a_kind_are_told_without_anybodys_words(
     assert all(id.startswith("sem-") for id in second.shown)
 
 
-def test_more_is_paid_for_and_logged_as_a_load_and_not_as_another_recall(
+def test_more_is_paid_for_and_logged_and_weights_learn_nothing_from_it(
     memories: ProjectMemories, store: Store, clock: Clock
 ):
     told_many(store, clock() - DAY)
@@ -639,9 +639,11 @@ def test_more_is_paid_for_and_logged_as_a_load_and_not_as_another_recall(
         for more in range(2)
     ]
     store.keep(Event("what was handed over before it is written before it", clock())).result()
-    names = [event.name for event in store.events()]
-    assert names.count(LOADED) == 2
-    assert names.count(RECALLED_EVENT) == 1
+    assert len(list(store.events(name=LOADED))) == 2
+    first, second = (event.detail for event in store.events(name=RECALLED_EVENT))
+    assert (first["strategy"], second["strategy"]) == ("", "more")
+    assert first["ids"]
+    assert not second["ids"]
     assert all(answer.loads[0].tokens == answer.tokens for answer in answers)
 
 
