@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
-import apsw
 import msgspec
 
 from hotset.errors import BadInput, BadRow
@@ -25,6 +24,7 @@ from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import ROOT, Digest, Gist, Page, SessionId, digest
 from hotset.nouns.turn import Node, Session, Turn
 from hotset.store.connection import Connection, write_transaction
+from hotset.store.engine import SqlConnection
 from hotset.store.memory_queries import memory_versions
 from hotset.store.memory_tables import TABLES, needs
 from hotset.store.memory_versions import MemoryMerge, memory_from_fields, refuse_unfit
@@ -170,7 +170,7 @@ def _blob(number: int, fields: dict[str, Any]) -> Blob:
 
 
 def dump(
-    reading: Callable[[], AbstractContextManager[apsw.Connection]], session: SessionId | None
+    reading: Callable[[], AbstractContextManager[SqlConnection]], session: SessionId | None
 ) -> Iterator[Row]:
     """All rows of a store, or of one session: the content first, then the rows in the order in
     which they were kept.
@@ -295,7 +295,7 @@ def _commit_some(
 class RowImport:
     """Adds rows of another store, inside a transaction of the caller."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: SqlConnection) -> None:
         self._connection = connection
         self._seen: Counter[Value] = Counter()
         self._merge = MemoryMerge(SqlLookup(connection), partial(memory_versions, connection))
@@ -338,7 +338,7 @@ class ImportCheck:
     take little room.
     """
 
-    connection: apsw.Connection
+    connection: SqlConnection
     translate: Translate
     gaps: bool = False
     is_sorted: bool = True

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import apsw
 import msgspec
 
 from hotset.errors import PageDamaged
@@ -20,8 +19,9 @@ from hotset.nouns.memory import (
     Used,
     Uses,
 )
+from hotset.store.engine import Reading, SqlConnection
 from hotset.store.memory_tables import MEMORY, MEMORY_LINK
-from hotset.store.queries import CHUNK, Reading, stream_rows
+from hotset.store.queries import CHUNK, stream_rows
 
 _LATEST_COLUMNS = MEMORY.qualified("latest.")
 _LATEST_MEMORIES = (
@@ -55,7 +55,7 @@ _MEMORY_RUNS = (
 )
 
 
-def memory_versions(connection: apsw.Connection, id: MemoryId) -> Sequence[MemoryRecord]:
+def memory_versions(connection: SqlConnection, id: MemoryId) -> Sequence[MemoryRecord]:
     rows = connection.execute(
         f"SELECT {MEMORY.names} FROM memory WHERE id = ? ORDER BY version", (id,)
     ).fetchall()
@@ -106,7 +106,7 @@ def newest_memories(
         before = last
 
 
-def memory_links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[MemoryLink]:
+def memory_links(connection: SqlConnection, id: MemoryId | None) -> Sequence[MemoryLink]:
     where, given = (' AND ("of" = ?1 OR "to" = ?1)', (id,)) if id is not None else ("", ())
     return [
         MEMORY_LINK.unpack(row)
@@ -114,7 +114,7 @@ def memory_links(connection: apsw.Connection, id: MemoryId | None) -> Sequence[M
     ]
 
 
-def memory_uses(connection: apsw.Connection, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Uses]:
+def memory_uses(connection: SqlConnection, ids: Sequence[MemoryId]) -> Mapping[MemoryId, Uses]:
     """From an index alone: rows are not verified one by one, `verify` does that."""
     named = (msgspec.json.encode(ids).decode(),) if ids else ()
     which = (
@@ -130,7 +130,7 @@ def memory_uses(connection: apsw.Connection, ids: Sequence[MemoryId]) -> Mapping
     return found
 
 
-def memory_runs(connection: apsw.Connection) -> Sequence[tuple[str, int, float]]:
+def memory_runs(connection: SqlConnection) -> Sequence[tuple[str, int, float]]:
     with _telling_damage("a memory is"):
         return [
             (str(run), int(count), float(last))

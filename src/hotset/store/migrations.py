@@ -16,6 +16,7 @@ from hotset.errors import StoreFailed, StoreTooNew
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest
 from hotset.store.connection import write_transaction
+from hotset.store.engine import SqlConnection
 from hotset.store.port import HiddenRow
 from hotset.store.queries import note_versions
 from hotset.store.tables import HIDDEN, NOTE, pack_hex, read_content
@@ -231,7 +232,7 @@ def old_note(row: HiddenRow, read: Callable[[Digest], bytes]) -> Note | None:
     return Note(space, key, value, 0.0, row.session, row.turn, step=row.step)
 
 
-def note_of(connection: apsw.Connection, row: HiddenRow) -> Note | None:
+def note_of(connection: SqlConnection, row: HiddenRow) -> Note | None:
     """The same, with its version: that of its step if it exists already, otherwise the next."""
 
     def read(address: Digest) -> bytes:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-import apsw
-
 from hotset.errors import NotFound, PageDamaged
 from hotset.files.lru import Lru
 from hotset.nouns.page import Chain, Digest
 from hotset.nouns.turn import TurnRef
 from hotset.nouns.window import Hidden, PageTable, SentRequest, Shown, Spot
+from hotset.store.engine import SqlConnection
 from hotset.store.port import HiddenRow, SentRow, ShownRow
 from hotset.store.queries import ANY_STEP, read_one
 from hotset.store.sql_lookup import SqlLookup
@@ -81,7 +80,7 @@ class PageTables:
         self._hidden: Lru[_Place, Hidden] = Lru("hidden rows", weight=room)
 
     def table(
-        self, connection: apsw.Connection, chains: Sequence[Chain], as_of: TurnRef | None
+        self, connection: SqlConnection, chains: Sequence[Chain], as_of: TurnRef | None
     ) -> PageTable:
         """Call it inside a transaction: the parts of a table belong to one state of the store."""
         step = ANY_STEP if as_of is None else planned_at(connection, as_of)
@@ -95,7 +94,7 @@ class PageTables:
         )
 
     def _all_shown(
-        self, connection: apsw.Connection, keys: Sequence[Value], step: int
+        self, connection: SqlConnection, keys: Sequence[Value], step: int
     ) -> Iterable[Shown]:
         places = [
             place for some in _portions(keys) for place in connection.execute(_SPOTS, (*some, step))
@@ -111,7 +110,7 @@ class PageTables:
         return _every(latest, rows)
 
     def _all_hidden(
-        self, connection: apsw.Connection, keys: Sequence[Value], step: int
+        self, connection: SqlConnection, keys: Sequence[Value], step: int
     ) -> Iterable[Hidden]:
         found = [
             _Hidden(*row)
@@ -128,7 +127,7 @@ class PageTables:
         return _every(latest, rows)
 
 
-def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
+def planned_at(connection: SqlConnection, turn: TurnRef) -> int | None:
     """The step of a turn's last plan; None if it was never planned."""
     row = read_one(
         connection,
@@ -143,7 +142,7 @@ def planned_at(connection: apsw.Connection, turn: TurnRef) -> int | None:
 
 
 def _in_force(
-    connection: apsw.Connection, keys: Sequence[Value], found: Sequence[_Hidden]
+    connection: SqlConnection, keys: Sequence[Value], found: Sequence[_Hidden]
 ) -> list[_Place]:
     """The places of the current rows of this line: those of the time when the reply after it was
     made, or else the latest.
@@ -182,7 +181,7 @@ def _read_shown(values: Sequence[Any]) -> Shown:
     )
 
 
-def _read_hidden(connection: apsw.Connection, place: _Place) -> Hidden | None:
+def _read_hidden(connection: SqlConnection, place: _Place) -> Hidden | None:
     def read(address: Digest) -> bytes:
         return _read_blob(address, connection.execute(_BLOB, (pack_hex(address),)).fetchone())
 
@@ -199,7 +198,7 @@ def _read_blob(address: Digest, form: Sequence[Any] | None) -> bytes:
 
 
 def _deepest_sent(
-    connection: apsw.Connection, keys: Sequence[Value], step: int
+    connection: SqlConnection, keys: Sequence[Value], step: int
 ) -> SentRequest | None:
     """The deepest message with which a request ended, searched from the end: it is mostly a few
     messages back."""

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-import apsw
 
 from hotset.errors import PageDamaged
 from hotset.nouns.note import Note
+from hotset.store.engine import Reading, SqlConnection
 from hotset.store.tables import NOTE, Noun, RowTable, pack_hex
 
 ANY_STEP = 2**63 - 1  # SQLite's largest number: no step is behind it
 
 
-def read_value(connection: apsw.Connection, sql: str, *given: Any) -> Any:
+def read_value(connection: SqlConnection, sql: str, *given: Any) -> Any:
     """The first value of the first row; None if there is no row."""
     row = connection.execute(sql, given).fetchone()
     return row[0] if row else None
 
 
 def read_one(
-    connection: apsw.Connection, table: RowTable[Noun], where: str, *given: Any
+    connection: SqlConnection, table: RowTable[Noun], where: str, *given: Any
 ) -> Noun | None:
     """The row, verified by its seal; None if there is no such row."""
     row = connection.execute(
@@ -58,8 +56,6 @@ def next_seq(after: Any, last: Any) -> Any:
     return last
 
 
-Reading = Callable[[], AbstractContextManager[apsw.Connection]]
-
 # rows read at once: a slow reader must not hold a transaction open, which would keep the WAL from
 # shrinking
 CHUNK = 256
@@ -72,7 +68,7 @@ _MOST_KEYS = 250  # bound in one statement
 
 
 def latest_notes(
-    connection: apsw.Connection, space: str, keys: Sequence[str], step: int
+    connection: SqlConnection, space: str, keys: Sequence[str], step: int
 ) -> Mapping[str, Note]:
     """The version of each key that was current at this step; of every key if none is named. Removed
     notes are left out."""
@@ -88,5 +84,5 @@ def latest_notes(
     return {note.key: note for note in found if note.value is not None}
 
 
-def note_versions(connection: apsw.Connection, space: str, key: str) -> Sequence[Note]:
+def note_versions(connection: SqlConnection, space: str, key: str) -> Sequence[Note]:
     return [NOTE.unpack(row) for row in connection.execute(_NOTE_VERSIONS, (space, pack_hex(key)))]

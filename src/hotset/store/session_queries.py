@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import apsw
-
 from hotset.nouns.page import Chain, SessionId
+from hotset.store.engine import SqlConnection
 from hotset.store.port import (
     BranchStart,
     OutlinedMessage,
@@ -33,7 +32,7 @@ _BRANCHES = """
 """
 
 
-def recent_ids(connection: apsw.Connection, words: str, agent: str) -> Sequence[SessionId]:
+def recent_ids(connection: SqlConnection, words: str, agent: str) -> Sequence[SessionId]:
     """By names that are not verified: what is shown of a session is read, and verified, by its
     id."""
     wanted = words.casefold().split()
@@ -52,7 +51,7 @@ def holds_words(wanted: Sequence[str], names: Iterable[str]) -> bool:
     return all(word in text for word in wanted)
 
 
-def session_uses(connection: apsw.Connection, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
+def session_uses(connection: SqlConnection, ids: Sequence[SessionId]) -> Sequence[SessionUse]:
     count, last = "SELECT count(*) FROM turn WHERE session = ?", "session = ? ORDER BY number DESC"
     return [
         SessionUse(
@@ -65,19 +64,19 @@ def session_uses(connection: apsw.Connection, ids: Sequence[SessionId]) -> Seque
     ]
 
 
-def agents(connection: apsw.Connection) -> Sequence[str]:
+def agents(connection: SqlConnection) -> Sequence[str]:
     rows: Iterable[Any] = connection.execute(
         "SELECT agent FROM session GROUP BY agent ORDER BY count(*) DESC, agent"
     )
     return [str(agent) for (agent,) in rows]
 
 
-def branch_starts(connection: apsw.Connection, session: SessionId) -> Sequence[BranchStart]:
+def branch_starts(connection: SqlConnection, session: SessionId) -> Sequence[BranchStart]:
     rows: Iterable[Any] = connection.execute(_BRANCHES, (session,))
     return [BranchStart(int(branch), int(first), int(after)) for branch, first, after in rows]
 
 
-def read_outline(connection: apsw.Connection, session: SessionId) -> SessionOutline:
+def read_outline(connection: SqlConnection, session: SessionId) -> SessionOutline:
     messages: list[Any] = connection.execute(
         "SELECT chain, parent, turn, aside FROM node WHERE session = ? ORDER BY seq", (session,)
     ).fetchall()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import apsw
 import msgspec
 
 from hotset.nouns.memory import (
@@ -16,6 +15,7 @@ from hotset.nouns.memory import (
 from hotset.nouns.note import Note
 from hotset.nouns.page import ROOT, Chain, Digest, Page, PageId, SessionId
 from hotset.nouns.turn import Node, Session, Turn, TurnId
+from hotset.store.engine import SqlConnection
 from hotset.store.memory_tables import MEMORY, MEMORY_LINK
 from hotset.store.port import CANDIDATES, FEW, LATEST, MemoryRows
 from hotset.store.queries import read_one, read_value
@@ -55,7 +55,7 @@ _LATEST_REPLIES = f"""
 class SqlLookup:
     """A `Lookup` over one connection."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: SqlConnection) -> None:
         self._connection = connection
 
     def session(self, id: SessionId) -> Session | None:

@@ -39,6 +39,7 @@ from hotset.store.connection import (
     is_full,
     write_transaction,
 )
+from hotset.store.engine import SqlConnection
 from hotset.store.memory_tables import ERASABLE, TABLE_OF, TABLES
 from hotset.store.placement import merge_receipts, place, whole_system, whole_toolbox
 from hotset.store.port import Blob, Row, Writing
@@ -235,7 +236,7 @@ class Writer:
         return answers
 
     def _place(
-        self, connection: apsw.Connection, waiting: _QueuedDeposit
+        self, connection: SqlConnection, waiting: _QueuedDeposit
     ) -> CommitReceipt | BaseException:
         """Place one group of the batch. Its own error is its own answer; an error of the disk is an
         answer to all."""
@@ -391,7 +392,7 @@ _OVERWRITE_NOTE = (
 
 
 def write(
-    connection: apsw.Connection, writing: Writing, compressed: Mapping[Digest, CompressedContent]
+    connection: SqlConnection, writing: Writing, compressed: Mapping[Digest, CompressedContent]
 ) -> None:
     """The rows of one deposit. `compressed` holds content that was compressed beforehand."""
     if writing.erased:  # their numbers stay: see `migrations`
@@ -430,7 +431,7 @@ def write(
 
 
 def insert_row(
-    connection: apsw.Connection, row: Row, nth: Callable[[Value], int] | None = None
+    connection: SqlConnection, row: Row, nth: Callable[[Value], int] | None = None
 ) -> bool:
     """Insert a row; True if it is new. An existing row stays as it is, except for a turn.
 
@@ -452,13 +453,13 @@ def insert_row(
     return False
 
 
-def _count_equal(connection: apsw.Connection, table: RowTable[Any], seal: Value) -> int:
+def _count_equal(connection: SqlConnection, table: RowTable[Any], seal: Value) -> int:
     sql = f'SELECT count(*) FROM "{table.name}" WHERE seal = ?'
     row = connection.execute(sql, (seal,)).fetchone()
     return int(row[0]) if row else 0
 
 
-def has_blob(connection: apsw.Connection, digest: Digest) -> bool:
+def has_blob(connection: SqlConnection, digest: Digest) -> bool:
     return (
         connection.execute("SELECT 1 FROM blob WHERE digest = ?", (pack_hex(digest),)).fetchone()
         is not None
@@ -466,7 +467,7 @@ def has_blob(connection: apsw.Connection, digest: Digest) -> bool:
 
 
 def insert_blob(
-    connection: apsw.Connection, blob: Blob, compressed: CompressedContent | None = None
+    connection: SqlConnection, blob: Blob, compressed: CompressedContent | None = None
 ) -> bool:
     if has_blob(connection, blob.digest):
         return False
