@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
+
+_Answer = TypeVar("_Answer")
 
 
 class SqlCursor(Protocol):
@@ -42,3 +44,26 @@ class SqlConnection(Protocol):
 
 Reading = Callable[[], AbstractContextManager[SqlConnection]]
 """Lends a connection to read with."""
+
+
+class WriteEngine(Protocol):
+    """Runs the transactions of the writer, one after the other."""
+
+    def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
+        """Do this in one transaction that sees all those before it; it is durable when this
+        returns. The work may be done twice, but counts once."""
+        ...
+
+    def translate(self, error: BaseException) -> BaseException:
+        """An error of the engine as ours; any other as it is."""
+        ...
+
+    def concerns_all(self, error: Exception) -> bool:
+        """True for an error that would meet any other deposit too."""
+        ...
+
+    def forget(self, tried: Callable[[], None]) -> None:
+        """Words were erased: remove what is left of them outside the tables, then call `tried`."""
+        ...
+
+    def close(self) -> None: ...

@@ -23,7 +23,6 @@ from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, 
 from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import ROOT, Digest, Gist, Page, SessionId, digest
 from hotset.nouns.turn import Node, Session, Turn
-from hotset.store.connection import Connection, write_transaction
 from hotset.store.engine import SqlConnection
 from hotset.store.memory_queries import memory_versions
 from hotset.store.memory_tables import TABLES, needs
@@ -41,7 +40,6 @@ from hotset.store.tables import (
     supersedes,
     unpack_hex,
 )
-from hotset.store.wal import commit
 from hotset.store.writer import insert_blob, insert_row
 from hotset.typed import convert
 
@@ -210,11 +208,15 @@ _ROW_BYTES = 512  # about what a row takes that is no content
 _FURTHEST = 2**53  # the next number must still fit into a column
 
 Translate = Callable[[], AbstractContextManager[None]]
-"""Turns errors of SQLite into ours."""
+"""Turns errors of the engine into ours."""
+
+Committing = Callable[[], AbstractContextManager[None]]
+"""A transaction on the connection of the import, durable at the end of the block."""
 
 
 def load(
-    connection: Connection,
+    connection: SqlConnection,
+    committing: Committing,
     rows: Iterable[Row],
     translate: Translate,
     folder: Path,
@@ -233,7 +235,7 @@ def load(
         waiting.writelines(write_lines(check.over(rows)))  # an error of their source stays as it is
         row_import = RowImport(connection)
         return sum(
-            _take_all(connection, row_import, part, translate)
+            _take_all(committing, row_import, part, translate)
             for part in _in_order(waiting, is_sorted=check.is_sorted)
         )
 
@@ -251,13 +253,13 @@ def _in_order(waiting: BinaryIO, *, is_sorted: bool) -> Iterator[Iterator[Row]]:
 
 
 def _take_all(
-    connection: Connection, row_import: RowImport, rows: Iterator[Row], translate: Translate
+    committing: Committing, row_import: RowImport, rows: Iterator[Row], translate: Translate
 ) -> int:
     new = 0
     while batch := list(_next_bytes(rows)):
         while batch:
             with translate():
-                done, added = _commit_some(connection, row_import, batch)
+                done, added = _commit_some(committing, row_import, batch)
             batch = batch[done:]
             new += added
             time.sleep(_PAUSE_SECONDS)
@@ -276,11 +278,11 @@ def _next_bytes(rows: Iterator[Row]) -> Iterator[tuple[Row, CompressedContent | 
 
 
 def _commit_some(
-    connection: Connection, row_import: RowImport, batch: list[tuple[Row, CompressedContent | None]]
+    committing: Committing, row_import: RowImport, batch: list[tuple[Row, CompressedContent | None]]
 ) -> tuple[int, int]:
     """Number of rows of the batch that one transaction took, and how many of them were new."""
     taken = new = 0
-    with write_transaction(connection):
+    with committing():
         until = time.monotonic() + _TRANSACTION_SECONDS
         for row, compressed in batch:
             new += row_import.take(row, compressed)
@@ -288,7 +290,6 @@ def _commit_some(
             if time.monotonic() > until:
                 break
         new += row_import.finish()
-        commit(connection)
     return taken, new
 
 

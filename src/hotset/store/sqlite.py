@@ -189,7 +189,7 @@ class SqliteStore(SqlStore):
         wal, _ = wal_and_shm(self.database)
         writing = self._writing()
         size = wal.stat().st_size if wal.exists() else 0
-        return Health(writing.ballast.out, writing.writer.full, size)
+        return Health(writing.ballast.out, writing.engine.full, size)
 
     def missing(self) -> str:
         """What was committed, by the seal, and is lost; empty if nothing is."""

@@ -1,23 +1,35 @@
-"""What a store needs to be written: the writer's threads, the checkpointer, and the ballast."""
+"""What a store in a file needs to be written: its transactions, the checkpointer, and the
+ballast."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
+import apsw
+
+from hotset.errors import DiskFull
 from hotset.store import exchange
 from hotset.store.connection import (
     Connection,
     Tuning,
     close_connection,
+    is_full,
     translate_error,
     translate_errors,
+    write_transaction,
 )
+from hotset.store.engine import SqlConnection
 from hotset.store.port import Row
 from hotset.store.store_files import DATABASE, Ballast
-from hotset.store.wal import Checkpointer, sync_seal
+from hotset.store.wal import Checkpointer, commit, save_lost_wal, sync_seal
 from hotset.store.writer import Writer
+
+_Answer = TypeVar("_Answer")
+_FULL = "the disk is full; make room, nothing that was kept is lost"
 
 
 class WriteSide:
@@ -36,13 +48,10 @@ class WriteSide:
         self._checkpointer = Checkpointer(
             open_one, tuning.checkpoint_pages, partial(sync_seal, folder)
         )
-        self.writer = Writer(
-            connection,
-            open_one,
-            self.ballast,
-            self._checkpointer,
-            partial(translate_error, database=self._database),
+        self.engine = SqliteEngine(
+            connection, open_one, self.ballast, self._checkpointer, self._database
         )
+        self.writer = Writer(self.engine)
 
     def load(self, rows: Iterable[Row], *, gaps: bool) -> int:
         """Import rows; see `Store.load`."""
@@ -51,7 +60,12 @@ class WriteSide:
         connection.set_wal_hook(self._checkpointer.after_commit)
         try:
             return exchange.load(
-                connection, rows, partial(translate_errors, self._database), self._folder, gaps=gaps
+                connection,
+                partial(committing, connection),
+                rows,
+                partial(translate_errors, self._database),
+                self._folder,
+                gaps=gaps,
             )
         finally:
             close_connection(connection)
@@ -59,4 +73,88 @@ class WriteSide:
     def close(self) -> None:
         """Write what still waits."""
         self.writer.close()
+        self.engine.close()
         self._checkpointer.close()
+
+
+@contextmanager
+def committing(connection: Connection) -> Iterator[None]:
+    """A transaction that is on disk at the end of the block."""
+    with write_transaction(connection):
+        yield
+        commit(connection)
+
+
+class SqliteEngine:
+    """A `WriteEngine` over one connection, opened anew after a failure."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        open_one: Callable[[], Connection],
+        ballast: Ballast,
+        checkpointer: Checkpointer,
+        database: Path,
+    ) -> None:
+        self._open = open_one
+        self._ballast = ballast
+        self._checkpointer = checkpointer
+        self._database = database
+        self._connection: Connection | None = self._listening(connection)
+        self.full = False
+        """The disk was full at the last write, and there is no room yet."""
+
+    def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
+        try:
+            return self._run(work)
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def _run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
+        if self.full and not self._ballast.room_again():
+            raise DiskFull(_FULL)
+        self.full = False
+        try:
+            return self._commit(work)
+        except (apsw.FullError, apsw.IOError) as error:
+            if not is_full(error) and self._ballast.has_room:
+                raise
+            self._disconnect()
+            self.full = self._ballast.drop()
+            if not self.full:
+                raise DiskFull(_FULL) from error
+        answer = self._commit(work)
+        self.full = not self._ballast.room_again()
+        return answer
+
+    def _commit(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
+        if self._connection is None:
+            self._connection = self._listening(self._open())
+        self._connection.refuse_moved()
+        with committing(self._connection):
+            return work(self._connection)
+
+    def translate(self, error: BaseException) -> BaseException:
+        return translate_error(error, self._database) if isinstance(error, apsw.Error) else error
+
+    def concerns_all(self, error: Exception) -> bool:
+        return isinstance(error, apsw.FullError | apsw.IOError | apsw.NoMemError | MemoryError)
+
+    def forget(self, tried: Callable[[], None]) -> None:
+        """The words leave the WAL; no other deposit waits for that."""
+        self._checkpointer.empty(tried)
+
+    def _listening(self, connection: Connection) -> Connection:
+        connection.set_wal_hook(self._checkpointer.after_commit)
+        return connection
+
+    def _disconnect(self) -> None:
+        """Drop the connection: after a failure it is not trusted."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            save_lost_wal(connection)
+            close_connection(connection)
+
+    def close(self) -> None:
+        self._disconnect()

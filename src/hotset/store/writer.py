@@ -13,10 +13,9 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-import apsw
 import msgspec
 
-from hotset.errors import BadInput, DiskFull, HotsetError, PageDamaged, StoreFailed
+from hotset.errors import BadInput, HotsetError, PageDamaged, StoreFailed
 from hotset.files.lru import Lru
 from hotset.files.scope import PROCESS, ScopedQueue
 from hotset.nouns.deposit import (
@@ -33,18 +32,11 @@ from hotset.nouns.deposit import (
 )
 from hotset.nouns.message import Message
 from hotset.nouns.page import Digest, Gist, digest
-from hotset.store.connection import (
-    Connection,
-    close_connection,
-    is_full,
-    write_transaction,
-)
-from hotset.store.engine import SqlConnection
+from hotset.store.engine import SqlConnection, WriteEngine
 from hotset.store.memory_tables import ERASABLE, TABLE_OF, TABLES
 from hotset.store.placement import merge_receipts, place, whole_system, whole_toolbox
 from hotset.store.port import Blob, Row, Writing
 from hotset.store.sql_lookup import SqlLookup
-from hotset.store.store_files import Ballast
 from hotset.store.tables import (
     GIST,
     NOTE,
@@ -56,7 +48,6 @@ from hotset.store.tables import (
     compress,
     pack_hex,
 )
-from hotset.store.wal import Checkpointer, commit, save_lost_wal
 
 _MOST_AT_ONCE = 256
 _MOST_BYTES_AT_ONCE = 4 * 1024 * 1024  # a commit writes them to the disk while it holds the lock
@@ -89,20 +80,8 @@ class Writer:
     all stay in their order.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        open_one: Callable[[], Connection],
-        ballast: Ballast,
-        checkpointer: Checkpointer,
-        translate: Callable[[apsw.Error], StoreFailed],
-    ) -> None:
-        self._open = open_one
-        self._ballast = ballast
-        self._checkpointer = checkpointer
-        self._translate = translate
-        self._connection: Connection | None = self._listening(connection)
-        self._full = False
+    def __init__(self, engine: WriteEngine) -> None:
+        self._engine = engine
         self._scope = PROCESS.child("store")
         self._long: ScopedQueue[_QueuedDeposit | None] = self._scope.queue(_MOST_QUEUED)
         self._queue: ScopedQueue[_QueuedDeposit | None] = self._scope.queue(_MOST_QUEUED)
@@ -129,11 +108,6 @@ class Writer:
             else:
                 self._queue.put(waiting)
         return waiting.future
-
-    @property
-    def full(self) -> bool:
-        """True if the disk was full at the last write, and there is no room yet."""
-        return self._full
 
     def close(self) -> None:
         """Write what still waits, then end."""
@@ -179,67 +153,41 @@ class Writer:
             if batch:
                 self._settle(batch)
             del first, batch  # bodies of megabytes, and the next deposit may be far
-        self._disconnect()
 
     def _settle(self, batch: Sequence[_QueuedDeposit]) -> None:
         """Every future of the batch gets an answer, whatever happens: a caller must never wait
         forever."""
         while batch:
             try:
-                answers = self._keep_all(batch)
+                answers = self._engine.run(partial(self._place_all, batch))
             except BaseException as error:
-                self._disconnect()
-                failure = self._translate(error) if isinstance(error, apsw.Error) else error
-                answers = [failure] * len(batch)
+                answers = [self._engine.translate(error)] * len(batch)
             for waiting, answer in zip(batch, answers, strict=False):
                 if not isinstance(answer, CommitReceipt):
                     waiting.future.set_exception(answer)
-                elif any(
-                    isinstance(each, Erased) for each in waiting.deposits
-                ):  # its words leave the WAL first; no other deposit waits for that
-                    self._checkpointer.empty(partial(waiting.future.set_result, answer))
+                elif any(isinstance(each, Erased) for each in waiting.deposits):
+                    self._engine.forget(partial(waiting.future.set_result, answer))
                 else:
                     waiting.future.set_result(answer)
             batch = batch[len(answers) :]
 
-    def _keep_all(self, batch: Sequence[_QueuedDeposit]) -> Sequence[CommitReceipt | BaseException]:
-        """The answers to as many deposits as one transaction took, from the first on."""
-        if self._full and not self._ballast.room_again():
-            raise DiskFull("the disk is full; make room, nothing that was kept is lost")
-        self._full = False
-        try:
-            return self._commit(batch)
-        except (apsw.FullError, apsw.IOError) as error:
-            if not is_full(error) and self._ballast.has_room:
-                raise
-            self._disconnect()
-            self._full = self._ballast.drop()
-            if not self._full:
-                raise DiskFull(
-                    "the disk is full; make room, nothing that was kept is lost"
-                ) from error
-        answers = self._commit(batch)
-        self._full = not self._ballast.room_again()
-        return answers
-
-    def _commit(self, batch: Sequence[_QueuedDeposit]) -> Sequence[CommitReceipt | BaseException]:
-        connection = self._connected()
-        connection.refuse_moved()
+    def _place_all(
+        self, batch: Sequence[_QueuedDeposit], connection: SqlConnection
+    ) -> Sequence[CommitReceipt | BaseException]:
+        """The answers to as many deposits as one transaction takes, from the first on."""
         answers: list[CommitReceipt | BaseException] = []
-        with write_transaction(connection):
-            until = time.monotonic() + _TRANSACTION_SECONDS
-            for waiting in batch:
-                answers.append(self._place(connection, waiting))
-                if time.monotonic() > until:
-                    break
-            commit(connection)
+        until = time.monotonic() + _TRANSACTION_SECONDS
+        for waiting in batch:
+            answers.append(self._place(connection, waiting))
+            if time.monotonic() > until:
+                break
         return answers
 
     def _place(
         self, connection: SqlConnection, waiting: _QueuedDeposit
     ) -> CommitReceipt | BaseException:
-        """Place one group of the batch. Its own error is its own answer; an error of the disk is an
-        answer to all."""
+        """Place one group of the batch. Its own error is its own answer; an error of the engine is
+        an answer to all."""
         connection.execute("SAVEPOINT deposit")
         kept = CommitReceipt()
         try:
@@ -247,29 +195,14 @@ class Writer:
                 writing, each = place(deposit, SqlLookup(connection))
                 write(connection, writing, waiting.compressed)
                 kept = merge_receipts(kept, each)
-        except (apsw.FullError, apsw.IOError, apsw.NoMemError, MemoryError):
-            raise
         except Exception as error:
-            connection.execute("ROLLBACK TO deposit; RELEASE deposit")
-            return _own_fault(error, self._translate)
+            if self._engine.concerns_all(error):
+                raise
+            connection.execute("ROLLBACK TO deposit")
+            connection.execute("RELEASE deposit")
+            return _own_fault(error, self._engine)
         connection.execute("RELEASE deposit")
         return kept
-
-    def _connected(self) -> Connection:
-        if self._connection is None:
-            self._connection = self._listening(self._open())
-        return self._connection
-
-    def _listening(self, connection: Connection) -> Connection:
-        connection.set_wal_hook(self._checkpointer.after_commit)
-        return connection
-
-    def _disconnect(self) -> None:
-        """Drop the connection: after a failure it is not trusted."""
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            save_lost_wal(connection)
-            close_connection(connection)
 
 
 def _bytes_in(deposits: tuple[Deposit, ...]) -> int:
@@ -288,11 +221,10 @@ def _bytes_of(deposit: Deposit) -> int:
             return sum(map(len, content_beside_messages(deposit)))
 
 
-def _own_fault(error: Exception, translate: Callable[[apsw.Error], StoreFailed]) -> BaseException:
-    if isinstance(error, HotsetError):
-        return error
-    if isinstance(error, apsw.Error):
-        return translate(error)
+def _own_fault(error: Exception, engine: WriteEngine) -> BaseException:
+    translated = engine.translate(error)
+    if isinstance(translated, HotsetError):
+        return translated
     if isinstance(error, UnicodeDecodeError):
         return PageDamaged("a row that the deposit builds on is damaged: its text is not UTF-8")
     if isinstance(error, UnicodeError):
