@@ -10,11 +10,14 @@ from hotset.testing.ram_store import RamStore
 from hotset.testing.store_contract import CHECKS, check_store
 
 
-@pytest.fixture(params=["sqlite", "ram"])
+@pytest.fixture(params=["sqlite", "postgres", "ram"])
 def open_store(request, tmp_path):
     if request.param == "ram":
         return RamStore
     numbers = count()
+    if request.param == "postgres":
+        postgres = request.getfixturevalue("postgres")
+        return lambda: postgres.open_project(f"{tmp_path.name}-{next(numbers)}")
     return lambda: SqliteStore.open(tmp_path / f"store-{next(numbers)}", Tuning(ballast_bytes=4096))
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import apsw
@@ -94,6 +94,10 @@ class Connection(apsw.Connection):
         with _counting:
             _open_here[file] += 1
             _sizes[file] = max(size, _sizes.get(file, 0))
+
+    def stream(self, sql: str, given: Any = None, /) -> Iterator[Any]:
+        """The rows of a statement; SQLite reads each when it is asked for."""
+        return iter(self.execute(sql, given))
 
     def refuse_moved(self) -> None:
         """Raises `StoreMoved` if the database, its WAL or its index is not the file that this

@@ -25,6 +25,10 @@ class SqlConnection(Protocol):
 
     def execute(self, sql: str, given: Any = None, /) -> SqlCursor: ...
 
+    def stream(self, sql: str, given: Any = None, /) -> Iterator[Any]:
+        """The rows of a statement that finds many, a few at a time. In a transaction."""
+        ...
+
     def changes(self) -> int:
         """How many rows the last statement changed."""
         ...

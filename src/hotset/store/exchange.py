@@ -23,7 +23,7 @@ from hotset.nouns.memory import MemoryId, MemoryKind, MemoryLink, MemoryRecord, 
 from hotset.nouns.note import Note, Scope
 from hotset.nouns.page import ROOT, Digest, Gist, Page, SessionId, digest
 from hotset.nouns.turn import Node, Session, Turn
-from hotset.store.engine import SqlConnection
+from hotset.store.engine import Reading, SqlConnection
 from hotset.store.memory_queries import memory_versions
 from hotset.store.memory_tables import TABLES, needs
 from hotset.store.memory_versions import MemoryMerge, memory_from_fields, refuse_unfit
@@ -167,9 +167,7 @@ def _blob(number: int, fields: dict[str, Any]) -> Blob:
     return Blob(Digest(address), content)
 
 
-def dump(
-    reading: Callable[[], AbstractContextManager[SqlConnection]], session: SessionId | None
-) -> Iterator[Row]:
+def dump(snapshot: Reading, session: SessionId | None) -> Iterator[Row]:
     """All rows of a store, or of one session: the content first, then the rows in the order in
     which they were kept.
 
@@ -177,16 +175,16 @@ def dump(
     """
     given = {"session": session} if session is not None else None
     addresses = " UNION ALL ".join(sql for table in TABLES for sql in table.content_of_session)
-    with reading() as connection, connection:
-        which = f"digest IN ({addresses})" if session is not None else "1"
-        for packed, *form in connection.execute(
+    with snapshot() as connection:
+        which = f"digest IN ({addresses})" if session is not None else "TRUE"
+        for packed, *form in connection.stream(
             f"SELECT digest, codec, size, body FROM blob WHERE {which} ORDER BY seq", given
         ):
             digest = Digest(unpack_hex(packed))
             yield Blob(digest, read_content(digest, *form))
         for table in TABLES:
             which = f"{table.of_session} AND " if session is not None else ""
-            for row in connection.execute(
+            for row in connection.stream(
                 f'SELECT {table.names} FROM "{table.name}" WHERE {which}{table.exported} '
                 f"ORDER BY {table.order}",
                 given,

@@ -36,16 +36,17 @@ _NEWEST_MEMORIES = (
     "FROM memory WHERE id = latest.id)"
 )
 _LINKS_THAT_HOLD = (
-    f"SELECT {MEMORY_LINK.names} FROM memory_link AS link WHERE NOT gone AND seq = (SELECT "
+    f"SELECT {MEMORY_LINK.names} FROM memory_link AS link WHERE gone = 0 AND seq = (SELECT "
     f"max(seq) FROM memory_link AS other"
     ' WHERE other."of" = link."of" AND other."to" = link."to" AND other.relation = link.relation)'
 )
 _COUNTS = ", ".join(
-    f"sum(how = '{how}')" for how in (Used.SHOWN, Used.READ, Used.HELPED, Used.MISLED)
+    f"count(*) FILTER (WHERE how = '{how}')"
+    for how in (Used.SHOWN, Used.READ, Used.HELPED, Used.MISLED)
 )
 _MEMORY_USES = (
-    f"SELECT memory, {_COUNTS}, max(iif(how IN ('{Used.READ}', '{Used.HELPED}'), time, 0.0)), "
-    f"count(*) "
+    f"SELECT memory, {_COUNTS}, "
+    f"max(CASE WHEN how IN ('{Used.READ}', '{Used.HELPED}') THEN time ELSE 0.0 END), count(*) "
     "FROM memory_use {} GROUP BY memory"
 )
 _MEMORY_RUNS = (

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import apsw
 import msgspec
 
 from hotset.errors import StoreFailed, StoreTooNew
 from hotset.nouns.note import Note
 from hotset.nouns.page import Digest
-from hotset.store.connection import write_transaction
+from hotset.store.connection import Connection, write_transaction
 from hotset.store.engine import SqlConnection
 from hotset.store.port import HiddenRow
 from hotset.store.queries import note_versions
@@ -24,7 +23,7 @@ from hotset.store.tables import HIDDEN, NOTE, pack_hex, read_content
 APPLICATION_ID = 0x686F7473  # "hots": tells `file` and us whose SQLite file this is
 
 
-def _first(connection: apsw.Connection) -> None:
+def _first(connection: Connection) -> None:
     """Columns have no type, so that SQLite returns exactly what was put in; rows are distinguished
     by their seals."""
     connection.execute(
@@ -76,7 +75,7 @@ def _first(connection: apsw.Connection) -> None:
     )
 
 
-def _second(connection: apsw.Connection) -> None:
+def _second(connection: Connection) -> None:
     """The page table, the ledger and summaries; and the way from content to its pages.
 
     Indexes on `step` find the last one; those on places hold what tells two rows of one place
@@ -112,7 +111,7 @@ def _second(connection: apsw.Connection) -> None:
     )
 
 
-def _third(connection: apsw.Connection) -> None:
+def _third(connection: Connection) -> None:
     """Memories, their links and their uses.
 
     A version of a memory is one body, with columns for what is queried. What is erased leaves its
@@ -142,7 +141,7 @@ def _third(connection: apsw.Connection) -> None:
     )
 
 
-def _fourth(connection: apsw.Connection) -> None:
+def _fourth(connection: Connection) -> None:
     """Notes. What was in `hidden` under made-up names becomes notes of the space that the name
     began with."""
     connection.execute(
@@ -157,7 +156,7 @@ def _fourth(connection: apsw.Connection) -> None:
     move_hidden_to_notes(connection)
 
 
-MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (_first, _second, _third, _fourth)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third, _fourth)
 """Step n goes from version n to n + 1."""
 
 VERSION = len(MIGRATIONS)
@@ -166,7 +165,7 @@ _OLD_SPACES = frozenset({"calibration", "response", "found", "offer", "brought"}
 """Spaces of the notes that stores up to format 3 kept as hidden rows under made-up names."""
 
 
-def migrate(connection: apsw.Connection, database: Path) -> None:
+def migrate(connection: Connection, database: Path) -> None:
     """Bring a store to the version of this code, in one transaction. Raises `StoreTooNew`, or
     refuses a foreign file."""
     version = _version(connection, database)
@@ -186,7 +185,7 @@ def migrate(connection: apsw.Connection, database: Path) -> None:
         connection.execute("COMMIT")
 
 
-def refuse_unreadable(connection: apsw.Connection, database: Path) -> None:
+def refuse_unreadable(connection: Connection, database: Path) -> None:
     """Check a store that cannot be changed now: it must have this version already."""
     version = _version(connection, database)
     if version != VERSION:
@@ -196,7 +195,7 @@ def refuse_unreadable(connection: apsw.Connection, database: Path) -> None:
         )
 
 
-def _version(connection: apsw.Connection, database: Path) -> int:
+def _version(connection: Connection, database: Path) -> int:
     application = connection.pragma("application_id")
     version = connection.pragma("user_version")
     if (
@@ -252,7 +251,7 @@ def note_of(connection: SqlConnection, row: HiddenRow) -> Note | None:
     return replace(note, version=there or (every[-1].version + 1 if every else 1))
 
 
-def move_hidden_to_notes(connection: apsw.Connection) -> None:
+def move_hidden_to_notes(connection: Connection) -> None:
     """Move the notes of a store up to format 3, inside a transaction. The rows that stay are
     numbered without gaps again (see `repair`)."""
     every = connection.execute(f"SELECT {HIDDEN.names} FROM hidden ORDER BY step, seq").fetchall()

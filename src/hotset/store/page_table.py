@@ -39,10 +39,10 @@ _HIDDEN = (
     f"ORDER BY chain, step, session"
 )
 _ANSWERED = (
-    "SELECT sent.head, node.chain, max(sent.step), sent.session, sent.turn FROM node "
+    "SELECT sent.head, node.chain, sent.step, sent.session, sent.turn FROM node "
     "JOIN sent ON sent.session = node.session AND sent.turn = node.turn AND sent.head = "
     "node.parent "
-    f"WHERE node.chain IN ({_MARKS}) GROUP BY node.chain"
+    f"WHERE node.chain IN ({_MARKS}) ORDER BY sent.step"
 )
 _SENT = f"SELECT head, seq FROM sent WHERE head IN ({_MARKS}) AND step <= ? ORDER BY step, session"
 _BAD_INDEX = (

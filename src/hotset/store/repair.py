@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from hotset.errors import HotsetError, NotFound, PageDamaged, StoreFailed
 from hotset.files.open import open_private
 from hotset.files.private_folder import private_folder, sync_folder
@@ -130,7 +128,7 @@ def repair(folder: Path, reread: Reread | None = None, tuning: Tuning = Tuning()
 
 
 def _save(
-    connection: apsw.Connection, cells: Iterable[Cell], reread: Reread | None, sealed: CommitCount
+    connection: Connection, cells: Iterable[Cell], reread: Reread | None, sealed: CommitCount
 ) -> dict[str, Any]:
     connection.execute("BEGIN IMMEDIATE")
     for cell in cells:
@@ -165,7 +163,7 @@ def _save(
     }
 
 
-def _gaps(connection: apsw.Connection, sealed: CommitCount) -> dict[str, int]:
+def _gaps(connection: Connection, sealed: CommitCount) -> dict[str, int]:
     """Lost rows, by gaps in their numbers.
 
     Rows are numbered without gaps, and none is ever deleted: an erased one leaves its number. The
@@ -192,7 +190,7 @@ def _in_words(counts: dict[str, int]) -> dict[str, int]:
     return {"content" if name == "blob" else name: count for name, count in counts.items()}
 
 
-def _take(connection: apsw.Connection, cell: Cell) -> None:
+def _take(connection: Connection, cell: Cell) -> None:
     """A row of the table that its seal proves; anything else is not ours."""
     if cell.seq < 1 or not cell.values or cell.values[0] is not None:
         return
@@ -212,7 +210,7 @@ def _take(connection: apsw.Connection, cell: Cell) -> None:
                 return
 
 
-def _take_blank(connection: apsw.Connection, cell: Cell) -> None:
+def _take_blank(connection: Connection, cell: Cell) -> None:
     """Keep an erased row: it is no loss, and its number is not reused."""
     for table in ERASABLE:
         if len(cell.values) == len(table.columns) + 2 + table.repeats:
@@ -221,7 +219,7 @@ def _take_blank(connection: apsw.Connection, cell: Cell) -> None:
             )
 
 
-def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
+def _take_blob(connection: Connection, cell: Cell) -> None:
     _, packed, codec, size, body = cell.values
     if isinstance(packed, bytes):
         with suppress(PageDamaged):
@@ -232,7 +230,7 @@ def _take_blob(connection: apsw.Connection, cell: Cell) -> None:
             )
 
 
-def _take_row(connection: apsw.Connection, table: RowTable[Any], cell: Cell, noun: Any) -> None:
+def _take_row(connection: Connection, table: RowTable[Any], cell: Cell, noun: Any) -> None:
     marks = ", ".join("?" * len(cell.values))
     values = (cell.seq, *cell.values[1:])
     if isinstance(noun, Turn):
@@ -244,7 +242,7 @@ def _take_row(connection: apsw.Connection, table: RowTable[Any], cell: Cell, nou
     connection.execute((f'INSERT OR IGNORE INTO "{table.name}" VALUES ({marks})'), values)
 
 
-def _let_go(connection: apsw.Connection, table: RowTable[Any]) -> int:
+def _let_go(connection: Connection, table: RowTable[Any]) -> int:
     """Drop forms without bytes, which cannot be sent: the page is shown as before, or full. Returns
     how many rows went."""
     rows = connection.execute(f'SELECT seq, {table.names} FROM "{table.name}"').fetchall()
@@ -257,7 +255,7 @@ def _let_go(connection: apsw.Connection, table: RowTable[Any]) -> int:
     return len(lost)
 
 
-def _missing(connection: apsw.Connection) -> set[Digest]:
+def _missing(connection: Connection) -> set[Digest]:
     """Content that some row points to and that does not exist."""
     wanted = {
         address
@@ -268,7 +266,7 @@ def _missing(connection: apsw.Connection) -> set[Digest]:
     return {address for address in wanted if not has_blob(connection, address)}
 
 
-def _rederive(connection: apsw.Connection, reread: Reread) -> tuple[int, int]:
+def _rederive(connection: Connection, reread: Reread) -> tuple[int, int]:
     """Number of contents and pages rebuilt from the raw bytes of messages and replies; hashes
     decide what is right."""
     made = 0
@@ -283,9 +281,7 @@ def _rederive(connection: apsw.Connection, reread: Reread) -> tuple[int, int]:
     return made, _rederive_pages(connection, reread)
 
 
-def _raw_bytes(
-    connection: apsw.Connection, missing: set[Digest]
-) -> Iterator[tuple[DialectName, bytes]]:
+def _raw_bytes(connection: Connection, missing: set[Digest]) -> Iterator[tuple[DialectName, bytes]]:
     """The raw bytes of every message and reply in the sessions that lack something."""
     sessions = {
         row.session
@@ -311,7 +307,7 @@ def _raw_bytes(
             yield dialects[node.session], raw
 
 
-def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
+def _rederive_pages(connection: Connection, reread: Reread) -> int:
     """Rebuild pages of existing messages; they get free numbers, in the order of their messages."""
     last = read_value(connection, "SELECT max(seq) FROM page") or 0
     there = {seq for (seq,) in connection.execute("SELECT seq FROM page")}
@@ -340,7 +336,7 @@ def _rederive_pages(connection: apsw.Connection, reread: Reread) -> int:
     return made
 
 
-def _number_for(connection: apsw.Connection, page: Page, free: list[int]) -> int:
+def _number_for(connection: Connection, page: Page, free: list[int]) -> int:
     """The first free number after the page that it follows."""
     row = connection.execute("SELECT seq FROM page WHERE id = ?", (page.parent,)).fetchone()
     behind: Any = row[0] if row else 0
@@ -359,11 +355,11 @@ def _read_again(reread: Reread, dialect: DialectName, raw: bytes) -> tuple[Messa
         return ()
 
 
-def _dialects(connection: apsw.Connection) -> dict[str, DialectName]:
+def _dialects(connection: Connection) -> dict[str, DialectName]:
     return {turn.session: turn.dialect for turn in _rows(connection, TURN)}
 
 
-def _rows(connection: apsw.Connection, table: RowTable[Any]) -> Iterator[Any]:
+def _rows(connection: Connection, table: RowTable[Any]) -> Iterator[Any]:
     rows = connection.execute(f'SELECT {table.names} FROM "{table.name}" ORDER BY seq').fetchall()
     return (table.unpack(row) for row in rows if not is_blank(row))
 

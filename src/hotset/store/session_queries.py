@@ -20,12 +20,12 @@ from hotset.store.tables import SESSION, TURN, unpack_hex
 _RECENT = """
     SELECT session.id, session.title, session.agent, session.key FROM session
         LEFT JOIN (SELECT session, max(seq) AS seq FROM turn GROUP BY session) AS used
-        ON used.session = session.id ORDER BY used.seq DESC, session.seq DESC
+        ON used.session = session.id ORDER BY used.seq DESC NULLS LAST, session.seq DESC
 """
 _BRANCHES = """
     SELECT start.branch, start.first, coalesce(before.turn, 0) FROM
         (SELECT branch, min(turn) AS first, min(seq) AS seq FROM node
-            WHERE session = ?1 AND branch > 0 AND NOT aside GROUP BY branch) AS start
+            WHERE session = ?1 AND branch > 0 AND aside = 0 GROUP BY branch) AS start
         JOIN node AS this ON this.seq = start.seq
         LEFT JOIN node AS before ON before.chain = this.parent AND before.session = ?1
         ORDER BY start.branch

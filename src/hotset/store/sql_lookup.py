@@ -37,7 +37,7 @@ _WAITING_CALLS = f"""
     WITH RECURSIVE line(turn_seq, session, number, head, chain, depth) AS (
         SELECT seq, session, number, head, tail, 0 FROM ({_LATEST_TURNS}) AS latest
             WHERE tail <> head AND tools IS NOT NULL AND NOT EXISTS (
-                SELECT 1 FROM node WHERE node.session = latest.session AND node.parent = latest.tail AND NOT node.aside)
+                SELECT 1 FROM node WHERE node.session = latest.session AND node.parent = latest.tail AND node.aside = 0)
         UNION ALL
         SELECT turn_seq, line.session, number, head, node.parent, depth + 1
             FROM line JOIN node ON node.chain = line.chain AND node.session = line.session
@@ -79,7 +79,7 @@ class SqlLookup:
         )
 
     def continued(self, session: SessionId, chain: Chain) -> bool:
-        sql = "SELECT 1 FROM node WHERE session = ? AND parent = ? AND NOT aside LIMIT 1"
+        sql = "SELECT 1 FROM node WHERE session = ? AND parent = ? AND aside = 0 LIMIT 1"
         return read_value(self._connection, sql, session, pack_hex(chain)) is not None
 
     def branches(self, session: SessionId) -> int:

@@ -130,7 +130,7 @@ class SqlStore(ABC):
             rows: list[Any] = connection.execute(
                 f"SELECT {SESSION.qualified('session.')} FROM session "
                 f"LEFT JOIN ({used}) AS used ON used.session = session.id "
-                "ORDER BY used.seq DESC, session.seq DESC"
+                "ORDER BY used.seq DESC NULLS LAST, session.seq DESC"
             ).fetchall()
         return [SESSION.unpack(row) for row in rows]
 
@@ -338,7 +338,7 @@ class SqlStore(ABC):
             row = connection.execute(
                 "SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM turn), (SELECT "
                 "count(*) FROM page),"
-                " count(*), total(size), total(length(body)) FROM blob"
+                " count(*), coalesce(sum(size), 0), coalesce(sum(length(body)), 0) FROM blob"
             ).fetchone()
         assert row is not None
         return Census(*(int(number) for number in row))

