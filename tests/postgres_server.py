@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from hotset.store.postgres.schema import make_project, make_schema
 from hotset.store.postgres.store import PostgresStore
@@ -72,12 +74,29 @@ class TeamDatabase:
     """A database with the tables of a team's store; gateways are no superusers."""
 
     def __init__(self, owner: str) -> None:
-        with psycopg.connect(owner) as connection:
-            connection.execute(f"CREATE ROLE {TEAM} LOGIN")
-            connection.execute(f"GRANT CREATE ON SCHEMA public TO {TEAM}")
+        self._owner = owner
+        self._numbers = count()
         self.dsn = owner.replace(OWNER, TEAM)
+        self.log = Path(conninfo_to_dict(owner)["host"]) / "log"
+        self.run_as_owner(f"CREATE ROLE {TEAM} LOGIN")
+        self.run_as_owner(f"GRANT CREATE ON SCHEMA public TO {TEAM}")
         make_schema(self.dsn)
 
-    def open_project(self, name: str) -> PostgresStore:
+    def run_as_owner(self, sql: str) -> None:
+        with psycopg.connect(self._owner) as connection:
+            connection.execute(sql)
+
+    def cut_connections(self) -> None:
+        self.run_as_owner(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+            f"WHERE usename = '{TEAM}'"
+        )
+
+    def open_fresh(self) -> PostgresStore:
+        """The store of a new project."""
+        name = f"project {next(self._numbers)}"
         make_project(self.dsn, name)
+        return self.open_existing(name)
+
+    def open_existing(self, name: str) -> PostgresStore:
         return PostgresStore.open(self.dsn, name)

@@ -16,8 +16,7 @@ def open_store(request, tmp_path):
         return RamStore
     numbers = count()
     if request.param == "postgres":
-        postgres = request.getfixturevalue("postgres")
-        return lambda: postgres.open_project(f"{tmp_path.name}-{next(numbers)}")
+        return request.getfixturevalue("postgres").open_fresh
     return lambda: SqliteStore.open(tmp_path / f"store-{next(numbers)}", Tuning(ballast_bytes=4096))
 
 

@@ -120,15 +120,16 @@ class PostgresConnection:
         adapters.register_loader(_VARCHAR, _HashLoader)
 
     def execute(self, sql: str, given: Any = None, /) -> SqlCursor:
-        if self._depth:
-            return self._execute(sql, given)
-        with self:
-            return self._execute(sql, given)
-
-    def _execute(self, sql: str, given: Any) -> SqlCursor:
         statement = translate(sql)
+        values = statement.values(self._project, given)
         cursor = self._native.cursor()
-        cursor.execute(statement.sql, statement.values(self._project, given), binary=True)
+        if self._depth:
+            cursor.execute(statement.sql, values, binary=True)
+        else:  # a statement of its own is one trip to the server
+            with self._native.pipeline():
+                self._begin("READ ONLY")
+                cursor.execute(statement.sql, values, binary=True)
+                self._native.execute("COMMIT")
         self._changes = max(0, cursor.rowcount)
         return cursor
 
@@ -145,15 +146,22 @@ class PostgresConnection:
     def begin(self, how: str) -> None:
         """Begin a transaction of this project."""
         with self._native.pipeline():
-            self._native.execute(f"BEGIN {how}")
-            self._native.execute("SELECT set_config('hotset.project', $1, true)", [self._project])
+            self._begin(how)
         self._depth = 1
 
-    def count(self) -> None:
-        """Count this transaction, as its first statement: the project is ours until it ends."""
-        counted = self._native.execute(_COUNT, [self._project])
+    def begin_to_write(self) -> None:
+        """The same, and count it: the project is ours until its end."""
+        with self._native.pipeline():
+            self._begin("")
+            counted = self._native.execute(_COUNT, [self._project])
+        self._depth = 1
         if not counted.rowcount:
-            raise NotFound(f"no project {self._project} in the store; it may have been removed")
+            self.end("ROLLBACK")
+            raise NotFound(f"project {self._project} is not in the store; it may have been removed")
+
+    def _begin(self, how: str) -> None:
+        self._native.execute(f"BEGIN {how}")
+        self._native.execute("SELECT set_config('hotset.project', $1, true)", [self._project])
 
     def version(self) -> int:
         """How many transactions were counted."""
@@ -163,6 +171,8 @@ class PostgresConnection:
     def end(self, how: str) -> None:
         """End the transaction. Raises if it was not committed."""
         self._depth = 0
+        if how == "ROLLBACK" and self._native.closed:
+            return
         done = self._native.execute(how)
         if done.statusmessage != how:
             raise StoreFailed("a transaction was not committed; nothing of it is kept")

@@ -37,8 +37,9 @@ _Answer = TypeVar("_Answer")
 class PostgresStore(SqlStore):
     """A `Store` of one project. Use it from any thread; open it anew after a fork."""
 
-    def __init__(self, dsn: str, project: str, limits: PoolLimits = PoolLimits()) -> None:  # noqa: B008 - frozen
+    def __init__(self, dsn: str, name: str, project: str, limits: PoolLimits) -> None:
         """Use `PostgresStore.open`. `project` is its id in the database."""
+        self.name, self.project = name, project
         self.where = address(dsn)
         self._open_one = partial(PostgresConnection, dsn, project)
         self._pool = Pool(self._open_one, limits)
@@ -48,10 +49,10 @@ class PostgresStore(SqlStore):
         self._closed = False
 
     @classmethod
-    def open(cls, dsn: str, project: str, limits: PoolLimits = PoolLimits()) -> Self:  # noqa: B008 - frozen
+    def open(cls, dsn: str, name: str, limits: PoolLimits = PoolLimits()) -> Self:  # noqa: B008 - frozen
         """Open the project of this name. Raises `NotFound` if nobody has made it."""
         with translate_errors(address(dsn)):
-            return cls(dsn, find_project(dsn, project), limits)
+            return cls(dsn, name, find_project(dsn, name), limits)
 
     def __enter__(self) -> Self:
         return self
@@ -129,9 +130,14 @@ class PostgresStore(SqlStore):
 def committing(connection: PostgresConnection) -> Iterator[None]:
     """A transaction that is durable at the end of the block, and that no other of its project
     runs beside."""
-    connection.begin("")
+    connection.begin_to_write()
+    with _ending(connection):
+        yield
+
+
+@contextmanager
+def _ending(connection: PostgresConnection) -> Iterator[None]:
     try:
-        connection.count()
         yield
     except BaseException:
         connection.end("ROLLBACK")
@@ -149,16 +155,24 @@ class PostgresEngine:
 
     def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
         try:
-            connection = self._connected()
-            with committing(connection):
+            connection = self._begun()
+            with _ending(connection):
                 return work(connection)
         except BaseException:
             self.close()
             raise
 
-    def _connected(self) -> PostgresConnection:
-        if self._connection is None:
-            self._connection = self._open()
+    def _begun(self) -> PostgresConnection:
+        """A connection that has begun to write. The one used last may have been cut off since."""
+        if self._connection is not None:
+            try:
+                self._connection.begin_to_write()
+            except psycopg.OperationalError:
+                self.close()
+            else:
+                return self._connection
+        self._connection = self._open()
+        self._connection.begin_to_write()
         return self._connection
 
     def translate(self, error: BaseException) -> BaseException:

@@ -1,0 +1,253 @@
+"""What PostgreSQL adds to the contract of a store: projects apart, gateways beside each other, a
+server that goes away."""
+
+from __future__ import annotations
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pglast
+import psycopg
+import pytest
+from hypothesis import given, strategies
+from pglast import ast
+from pglast.enums import BoolExprType
+from pglast.visitors import Ancestor, Visitor
+
+from hotset.errors import NotFound, StoreFailed
+from hotset.nouns.page import Role
+from hotset.store.postgres.connection import escape, unescape
+from hotset.store.postgres.dialect import TABLE_NAMES
+from hotset.store.postgres.store import PostgresStore
+from hotset.store.sqlite import SqliteStore
+from hotset.testing.store_contract import CHECKS
+from hotset.testing.store_talk import StoreTalk, text_message
+
+_LOGGED = re.compile(r"LOG:  execute \S+: (.*?)(?=\n\d{4}-\d\d-\d\d |\Z)", re.DOTALL)
+
+
+@given(strategies.text())
+def test_any_text_comes_back(text):
+    assert unescape(escape(text)) == text
+    assert "\0" not in escape(text)
+
+
+def test_a_text_that_looks_like_a_hash_stays_a_text():
+    text = "\\x" + "0f" * 32
+    assert escape(text) != text
+    assert unescape(escape(text)) == text
+
+
+class _Unfiltered(Visitor):
+    """Collects the tables of a statement that are not narrowed to one project."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def visit_RangeVar(self, ancestors: Ancestor, node: ast.RangeVar) -> None:  # noqa: N802 - its name
+        if node.relname in TABLE_NAMES and not _is_narrowed(ancestors, node):
+            self.found.append(node.relname)
+
+
+def _is_narrowed(ancestors: Ancestor, table: ast.RangeVar) -> bool:
+    statement = next(
+        each.node
+        for each in _up(ancestors)
+        if isinstance(each.node, ast.SelectStmt | ast.InsertStmt | ast.UpdateStmt | ast.DeleteStmt)
+    )
+    match statement:
+        case ast.InsertStmt(cols=(ast.ResTarget(name="project"), *_), selectStmt=rows):
+            owners = [values[0] for values in rows.valuesLists or ()]
+            return all(map(_is_project, owners or [rows.targetList[0].val]))
+        case ast.InsertStmt():
+            return False
+        case ast.SelectStmt(fromClause=tables) if len(tables) != 1:
+            return False
+    return _is_own(statement.whereClause)
+
+
+def _up(ancestors: Ancestor):
+    while ancestors is not None and ancestors.node is not None:
+        yield ancestors
+        ancestors = ancestors.parent
+
+
+def _is_own(condition: ast.Node | None) -> bool:
+    """True if it holds for rows of the project alone."""
+    match condition:
+        case ast.BoolExpr(boolop=BoolExprType.AND_EXPR, args=(first, *_)):
+            return _is_own(first)
+        case ast.A_Expr(
+            name=(ast.String(sval="="),),
+            lexpr=ast.ColumnRef(fields=(ast.String(sval="project"),)),
+        ):
+            return _is_project(condition.rexpr)
+    return False
+
+
+def _is_project(value: ast.Node) -> bool:
+    return isinstance(value, ast.TypeCast) and getattr(value.arg, "number", 0) == 1
+
+
+def unfiltered(sql: str) -> list[str]:
+    visitor = _Unfiltered()
+    visitor(pglast.parse_sql(sql))
+    return visitor.found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM page WHERE id = $1",
+        "SELECT * FROM page WHERE project = $2::uuid",
+        "SELECT * FROM (SELECT * FROM page WHERE project = $1::uuid) AS a JOIN node ON true",
+        "SELECT * FROM page WHERE project = $1::uuid OR true",
+        "INSERT INTO page (id, project) VALUES ($1::uuid, $2)",
+        "INSERT INTO page (project, id) SELECT $1::uuid, id FROM page",
+        "UPDATE page SET id = $2 WHERE id = $1",
+        "DELETE FROM page",
+    ],
+)
+def test_a_statement_without_its_project_is_found(sql):
+    assert unfiltered(sql)
+
+
+@pytest.mark.row("X5")
+def test_every_statement_names_its_project(postgres):
+    postgres.run_as_owner("ALTER ROLE hotset_team SET log_statement = 'all'")
+    try:
+        for check in CHECKS:
+            check(postgres.open_fresh)
+        with postgres.open_fresh() as store:
+            StoreTalk(store).turn("a question", "an answer")
+            assert list(store.verify()) == []
+    finally:
+        postgres.run_as_owner("ALTER ROLE hotset_team RESET log_statement")
+    statements = set(_LOGGED.findall(postgres.log.read_text()))
+    assert len(statements) > 100
+    assert {sql: found for sql in statements if (found := unfiltered(sql))} == {}
+
+
+@pytest.mark.row("X5")
+def test_a_statement_that_forgets_its_project_sees_nothing_of_another(postgres):
+    with postgres.open_fresh() as mine, postgres.open_fresh() as theirs:
+        StoreTalk(mine).turn("mine", "yes")
+        StoreTalk(theirs).turn("theirs", "no")
+        with psycopg.connect(postgres.dsn) as connection:
+            for table in TABLE_NAMES:
+                assert connection.execute(f"SELECT * FROM {table}").fetchall() == []
+            connection.execute("SELECT set_config('hotset.project', %s, true)", [mine.project])
+            [(found,)] = connection.execute("SELECT count(*) FROM session").fetchall()
+            assert found == 1
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(
+                    "INSERT INTO session (project, id) VALUES (%s, 'planted')", [theirs.project]
+                )
+
+
+def test_a_project_that_nobody_made_is_refused(postgres):
+    with pytest.raises(NotFound, match="hotset team create"):
+        postgres.open_existing("nobody-made-this")
+
+
+@pytest.mark.row("X5")
+def test_a_store_moves_to_postgres_and_back_row_for_row(postgres, tmp_path):
+    with SqliteStore.open(tmp_path / "a") as first, SqliteStore.open(tmp_path / "b") as last:
+        talk = StoreTalk(first)
+        for number in range(20):
+            talk.turn(f"question {number} \0 \\x{'0f' * 32}", f"answer {number}")
+        with postgres.open_fresh() as between:
+            between.load(first.dump())
+            last.load(between.dump())
+            assert list(between.dump()) == list(first.dump()) == list(last.dump())
+            assert list(between.verify()) == []
+
+
+@pytest.mark.row("X5")
+def test_two_gateways_give_one_session_one_line(postgres):
+    one = postgres.open_fresh()
+    with one, postgres.open_existing(one.name) as other:
+        talks = [StoreTalk(one, key="same"), StoreTalk(other, key="same")]
+        history = []
+        for number in range(100):
+            talk = talks[number % 2]
+            talk.history[:] = history
+            talk.turn(f"question {number}", f"answer {number}")
+            history = list(talk.history)
+        [session] = one.sessions()
+        turns = list(other.turns(session.id))
+        assert [turn.number for turn in turns] == list(range(1, 101))
+        assert {turn.branch for turn in turns} == {0}
+        assert list(one.verify()) == []
+
+
+@pytest.mark.row("X5")
+def test_gateways_that_write_at_once_lose_nothing_and_number_everything_once(postgres):
+    one = postgres.open_fresh()
+    with one, postgres.open_existing(one.name) as other:
+
+        def talk(number: int) -> None:
+            store = (one, other)[number % 2]
+            each = StoreTalk(store, key=f"session {number}")
+            for turn in range(10):
+                each.turn(f"question {number} {turn}", "answer")
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(talk, range(20)))
+        assert one.census().turns == 200
+        numbers = [number for number, _ in one.pages_after(0, 10_000)]
+        assert numbers == sorted(set(numbers))
+        assert len(numbers) == 400
+
+
+def test_a_follower_misses_no_page_while_others_write(postgres):
+    one = postgres.open_fresh()
+    with one, postgres.open_existing(one.name) as other:
+        done = threading.Event()
+
+        def write() -> None:
+            talk = StoreTalk(other)
+            for number in range(50):
+                talk.turn(f"question {number}", f"answer {number}")
+            done.set()
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        seen, last = [], 0
+        while True:
+            was_done = done.is_set()
+            some = one.pages_after(last, 10)
+            seen += [page.id for _, page in some]
+            if was_done and not some:
+                break
+            last = some[-1][0] if some else last
+        writing.join()
+        assert seen == [page.id for _, page in one.pages_after(0, 1000)]
+
+
+def test_connections_that_the_server_cut_off_are_made_anew(postgres):
+    with postgres.open_fresh() as store:
+        talk = StoreTalk(store)
+        talk.turn("before", "yes")
+        postgres.cut_connections()
+        talk.turn("after", "yes")
+        postgres.cut_connections()
+        assert store.census().turns == 2
+
+
+def test_a_server_that_is_away_is_named_without_the_password():
+    with pytest.raises(StoreFailed, match="does not answer") as failed:
+        PostgresStore.open("host=/nowhere dbname=team user=me password=secret", "any")
+    assert "secret" not in str(failed.value)
+
+
+def test_a_message_with_every_kind_of_character_comes_back(postgres):
+    with postgres.open_fresh() as store:
+        talk = StoreTalk(store, agent="agent \0 \x01", key="key \\x" + "ab" * 32)
+        asked = talk.asks(text_message(Role.USER, "\0\x01\x02 \\x \U0001f9ed"))
+        [session] = store.sessions()
+        assert (session.agent, session.key) == (talk.agent, talk.key)
+        assert asked.turn is not None
+        assert list(store.verify()) == []
