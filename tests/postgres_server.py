@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from hotset.store.postgres.schema import make_project, make_schema
+from hotset.store.postgres.schema import make_desk, make_schema
 from hotset.store.postgres.store import PostgresStore
 from tests.waiting import wait_until
 
@@ -93,10 +93,13 @@ class TeamDatabase:
         )
 
     def open_fresh(self) -> PostgresStore:
-        """The store of a new project."""
-        name = f"project {next(self._numbers)}"
-        make_project(self.dsn, name)
-        return self.open_existing(name)
+        """The store of a new desk."""
+        return self.open_desk(f"project {next(self._numbers)}")
 
-    def open_existing(self, name: str) -> PostgresStore:
-        return PostgresStore.open(self.dsn, name)
+    def open_desk(self, project: str, person: str = "ann") -> PostgresStore:
+        make_desk(self.dsn, project, person)
+        return PostgresStore.open(self.dsn, project, person)
+
+    def open_again(self, store: PostgresStore) -> PostgresStore:
+        """The same desk, as another gateway opens it."""
+        return PostgresStore(self.dsn, store.desk)

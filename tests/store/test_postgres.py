@@ -40,32 +40,39 @@ def test_a_text_that_looks_like_a_hash_stays_a_text():
 
 
 class _Unfiltered(Visitor):
-    """Collects the tables of a statement that are not narrowed to one project."""
+    """Collects the tables of a statement that are not narrowed to one desk."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []
 
     def visit_RangeVar(self, ancestors: Ancestor, node: ast.RangeVar) -> None:  # noqa: N802 - its name
-        if node.relname in TABLE_NAMES and not _is_narrowed(ancestors, node):
+        if node.relname in TABLE_NAMES and not _is_narrowed(ancestors):
             self.found.append(node.relname)
 
 
-def _is_narrowed(ancestors: Ancestor, table: ast.RangeVar) -> bool:
+def _is_narrowed(ancestors: Ancestor) -> bool:
     statement = next(
         each.node
         for each in _up(ancestors)
         if isinstance(each.node, ast.SelectStmt | ast.InsertStmt | ast.UpdateStmt | ast.DeleteStmt)
     )
     match statement:
-        case ast.InsertStmt(cols=(ast.ResTarget(name="project"), *_), selectStmt=rows):
-            owners = [values[0] for values in rows.valuesLists or ()]
-            return all(map(_is_project, owners or [rows.targetList[0].val]))
+        case ast.InsertStmt(
+            cols=(ast.ResTarget(name="project"), ast.ResTarget(name="desk"), *_), selectStmt=rows
+        ):
+            written = [values[:2] for values in rows.valuesLists or ()]
+            written = written or [[each.val for each in rows.targetList[:2]]]
+            return all(_is_parameter(one, 1) and _is_parameter(two, 2) for one, two in written)
         case ast.InsertStmt():
             return False
         case ast.SelectStmt(fromClause=tables) if len(tables) != 1:
             return False
-    return _is_own(statement.whereClause)
+    required = list(_required(statement.whereClause))
+    return all(
+        any(name == column and _is_parameter(value, number) for name, value in required)
+        for number, column in enumerate(("project", "desk"), 1)
+    )
 
 
 def _up(ancestors: Ancestor):
@@ -74,21 +81,22 @@ def _up(ancestors: Ancestor):
         ancestors = ancestors.parent
 
 
-def _is_own(condition: ast.Node | None) -> bool:
-    """True if it holds for rows of the project alone."""
+def _required(condition: ast.Node | None):
+    """Columns that must equal a value for the condition to hold."""
     match condition:
-        case ast.BoolExpr(boolop=BoolExprType.AND_EXPR, args=(first, *_)):
-            return _is_own(first)
+        case ast.BoolExpr(boolop=BoolExprType.AND_EXPR, args=parts):
+            for part in parts:
+                yield from _required(part)
         case ast.A_Expr(
             name=(ast.String(sval="="),),
-            lexpr=ast.ColumnRef(fields=(ast.String(sval="project"),)),
+            lexpr=ast.ColumnRef(fields=(ast.String(sval=column),)),
+            rexpr=value,
         ):
-            return _is_project(condition.rexpr)
-    return False
+            yield column, value
 
 
-def _is_project(value: ast.Node) -> bool:
-    return isinstance(value, ast.TypeCast) and getattr(value.arg, "number", 0) == 1
+def _is_parameter(value: ast.Node, number: int) -> bool:
+    return isinstance(value, ast.TypeCast) and getattr(value.arg, "number", 0) == number
 
 
 def unfiltered(sql: str) -> list[str]:
@@ -101,21 +109,22 @@ def unfiltered(sql: str) -> list[str]:
     "sql",
     [
         "SELECT * FROM page WHERE id = $1",
-        "SELECT * FROM page WHERE project = $2::uuid",
-        "SELECT * FROM (SELECT * FROM page WHERE project = $1::uuid) AS a JOIN node ON true",
-        "SELECT * FROM page WHERE project = $1::uuid OR true",
+        "SELECT * FROM page WHERE project = $2::uuid AND desk = $1::uuid",
+        "SELECT * FROM page WHERE project = $1::uuid",
+        "SELECT * FROM page WHERE project = $1::uuid AND desk = $2::uuid OR true",
+        "SELECT 1 FROM (SELECT * FROM node WHERE project = $1::uuid AND desk = $2::uuid) a, page",
         "INSERT INTO page (id, project) VALUES ($1::uuid, $2)",
         "INSERT INTO page (project, id) SELECT $1::uuid, id FROM page",
         "UPDATE page SET id = $2 WHERE id = $1",
         "DELETE FROM page",
     ],
 )
-def test_a_statement_without_its_project_is_found(sql):
+def test_a_statement_without_its_desk_is_found(sql):
     assert unfiltered(sql)
 
 
 @pytest.mark.row("X5")
-def test_every_statement_names_its_project(postgres):
+def test_every_statement_names_its_desk(postgres):
     postgres.run_as_owner("ALTER ROLE hotset_team SET log_statement = 'all'")
     try:
         for check in CHECKS:
@@ -131,25 +140,27 @@ def test_every_statement_names_its_project(postgres):
 
 
 @pytest.mark.row("X5")
-def test_a_statement_that_forgets_its_project_sees_nothing_of_another(postgres):
+def test_a_statement_that_forgets_its_desk_sees_nothing_of_another(postgres):
     with postgres.open_fresh() as mine, postgres.open_fresh() as theirs:
         StoreTalk(mine).turn("mine", "yes")
         StoreTalk(theirs).turn("theirs", "no")
         with psycopg.connect(postgres.dsn) as connection:
             for table in TABLE_NAMES:
                 assert connection.execute(f"SELECT * FROM {table}").fetchall() == []
-            connection.execute("SELECT set_config('hotset.project', %s, true)", [mine.project])
+            for name, value in (("project", mine.desk.project), ("desk", mine.desk.id)):
+                connection.execute(f"SELECT set_config('hotset.{name}', %s, true)", [value])
             [(found,)] = connection.execute("SELECT count(*) FROM session").fetchall()
             assert found == 1
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(
-                    "INSERT INTO session (project, id) VALUES (%s, 'planted')", [theirs.project]
+                    "INSERT INTO session (project, desk, changed) VALUES (%s, %s, 1)",
+                    [theirs.desk.project, theirs.desk.id],
                 )
 
 
-def test_a_project_that_nobody_made_is_refused(postgres):
-    with pytest.raises(NotFound, match="hotset team create"):
-        postgres.open_existing("nobody-made-this")
+def test_a_desk_that_nobody_made_is_refused(postgres):
+    with pytest.raises(NotFound, match="hotset team join"):
+        PostgresStore.open(postgres.dsn, "nobody made this", "ann")
 
 
 @pytest.mark.row("X5")
@@ -168,7 +179,7 @@ def test_a_store_moves_to_postgres_and_back_row_for_row(postgres, tmp_path):
 @pytest.mark.row("X5")
 def test_two_gateways_give_one_session_one_line(postgres):
     one = postgres.open_fresh()
-    with one, postgres.open_existing(one.name) as other:
+    with one, postgres.open_again(one) as other:
         talks = [StoreTalk(one, key="same"), StoreTalk(other, key="same")]
         history = []
         for number in range(100):
@@ -186,7 +197,7 @@ def test_two_gateways_give_one_session_one_line(postgres):
 @pytest.mark.row("X5")
 def test_gateways_that_write_at_once_lose_nothing_and_number_everything_once(postgres):
     one = postgres.open_fresh()
-    with one, postgres.open_existing(one.name) as other:
+    with one, postgres.open_again(one) as other:
 
         def talk(number: int) -> None:
             store = (one, other)[number % 2]
@@ -204,7 +215,7 @@ def test_gateways_that_write_at_once_lose_nothing_and_number_everything_once(pos
 
 def test_a_follower_misses_no_page_while_others_write(postgres):
     one = postgres.open_fresh()
-    with one, postgres.open_existing(one.name) as other:
+    with one, postgres.open_again(one) as other:
         done = threading.Event()
 
         def write() -> None:
@@ -239,7 +250,7 @@ def test_connections_that_the_server_cut_off_are_made_anew(postgres):
 
 def test_a_server_that_is_away_is_named_without_the_password():
     with pytest.raises(StoreFailed, match="does not answer") as failed:
-        PostgresStore.open("host=/nowhere dbname=team user=me password=secret", "any")
+        PostgresStore.open("host=/nowhere dbname=team user=me password=secret", "any", "me")
     assert "secret" not in str(failed.value)
 
 

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, each for one project; the one place that knows psycopg."""
+"""Connections to PostgreSQL, each for one desk; the one place that knows psycopg."""
 
 from __future__ import annotations
 
@@ -26,11 +26,17 @@ from hotset.errors import (
     StoreFailed,
 )
 from hotset.store.engine import SqlCursor
-from hotset.store.postgres.dialect import translate
+from hotset.store.postgres.dialect import Desk, translate
 
 _AT_ONCE = 256  # rows of a stream in memory
-_COUNT = "UPDATE project SET commits = commits + 1 WHERE id = $1::uuid"
-_VERSION = "SELECT commits FROM project WHERE id = $1::uuid"
+_NAME = "SELECT set_config('hotset.project', $1, true), set_config('hotset.desk', $2, true)"
+_COUNT = """
+    WITH counted AS (
+        UPDATE desk SET commits = commits + 1 WHERE project = $1::uuid AND id = $2::uuid
+        RETURNING commits)
+    SELECT commits, set_config('hotset.commit', commits::text, true) FROM counted
+"""
+_VERSION = "SELECT commits FROM desk WHERE project = $1::uuid AND id = $2::uuid"
 _HASH_BYTES = 32
 _TEXT, _VARCHAR = 25, 1043
 _HASH = re.compile(r"\\x[0-9a-f]{64}")
@@ -98,11 +104,10 @@ class _HashLoader(Loader):
 
 
 class PostgresConnection:
-    """A connection of one project: every statement sees and writes the rows of that project
-    alone."""
+    """A connection of one desk: every statement sees and writes its rows alone."""
 
-    def __init__(self, dsn: str, project: str) -> None:
-        self._project = project
+    def __init__(self, dsn: str, desk: Desk) -> None:
+        self._desk = desk
         self._changes = 0
         self._depth = 0
         self._native = psycopg.connect(
@@ -121,7 +126,7 @@ class PostgresConnection:
 
     def execute(self, sql: str, given: Any = None, /) -> SqlCursor:
         statement = translate(sql)
-        values = statement.values(self._project, given)
+        values = statement.values(self._desk, given)
         cursor = self._native.cursor()
         if self._depth:
             cursor.execute(statement.sql, values, binary=True)
@@ -137,35 +142,40 @@ class PostgresConnection:
         statement = translate(sql)
         with psycopg.RawServerCursor(self._native, "stream") as cursor:
             cursor.itersize = _AT_ONCE
-            cursor.execute(statement.sql, statement.values(self._project, given), binary=True)
+            cursor.execute(statement.sql, statement.values(self._desk, given), binary=True)
             yield from cursor
 
     def changes(self) -> int:
         return self._changes
 
     def begin(self, how: str) -> None:
-        """Begin a transaction of this project."""
+        """Begin a transaction of this desk."""
         with self._native.pipeline():
             self._begin(how)
         self._depth = 1
 
-    def begin_to_write(self) -> None:
-        """The same, and count it: the project is ours until its end."""
+    def begin_to_write(self) -> int:
+        """The same, and count it: the desk is ours until its end. Returns the commit's number."""
         with self._native.pipeline():
             self._begin("")
-            counted = self._native.execute(_COUNT, [self._project])
+            counted = self._native.execute(_COUNT, self._owner)
         self._depth = 1
-        if not counted.rowcount:
+        if (row := counted.fetchone()) is None:
             self.end("ROLLBACK")
-            raise NotFound(f"project {self._project} is not in the store; it may have been removed")
+            raise NotFound("your desk is not in the store any more; make one: hotset team join")
+        return int(row[0])
 
     def _begin(self, how: str) -> None:
         self._native.execute(f"BEGIN {how}")
-        self._native.execute("SELECT set_config('hotset.project', $1, true)", [self._project])
+        self._native.execute(_NAME, self._owner)
+
+    @property
+    def _owner(self) -> list[str]:
+        return [self._desk.project, self._desk.id]
 
     def version(self) -> int:
         """How many transactions were counted."""
-        found = self._native.execute(_VERSION, [self._project]).fetchone()
+        found = self._native.execute(_VERSION, self._owner).fetchone()
         return int(found[0]) if found else 0
 
     def end(self, how: str) -> None:
@@ -274,7 +284,7 @@ class PoolLimits:
 
 
 class Pool:
-    """Connections of one project, lent to one thread at a time."""
+    """Connections of one desk, lent to one thread at a time."""
 
     def __init__(self, open_one: Callable[[], PostgresConnection], limits: PoolLimits) -> None:
         self._open = open_one

@@ -1,4 +1,4 @@
-"""The schema of a team's store, and the projects in it."""
+"""The schema of a team's store, and the desks in it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from hotset.errors import NotFound, StoreFailed, StoreTooNew
+from hotset.store.postgres.dialect import Desk
 
 VERSION = 1
 _LOCK = 0x686F7473  # of the advisory lock under which a schema is made
@@ -46,20 +47,31 @@ def _version(connection: psycopg.Connection) -> int:
     return int(row[0])
 
 
-def make_project(dsn: str, name: str) -> str:
-    """The id of the project of this name, which is made if nobody has."""
+def make_desk(dsn: str, project: str, person: str) -> None:
+    """Make the desk of a person in a project, and the project, where they are missing."""
     with psycopg.connect(dsn) as connection:
         connection.execute(
             "INSERT INTO project (id, name) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-            [uuid.uuid4(), name],
+            [uuid.uuid4(), project],
         )
-    return find_project(dsn, name)
+        connection.execute(
+            "INSERT INTO desk (project, id, person) "
+            "SELECT id, %s, %s FROM project WHERE name = %s ON CONFLICT DO NOTHING",
+            [uuid.uuid4(), person, project],
+        )
 
 
-def find_project(dsn: str, name: str) -> str:
-    """The id of the project of this name. Raises `NotFound`."""
+def find_desk(dsn: str, project: str, person: str) -> Desk:
+    """The desk of a person in a project. Raises `NotFound`."""
     with psycopg.connect(dsn) as connection:
-        row = connection.execute("SELECT id FROM project WHERE name = %s", [name]).fetchone()
+        row = connection.execute(
+            "SELECT desk.project, desk.id FROM desk JOIN project ON project.id = desk.project "
+            "WHERE project.name = %s AND desk.person = %s",
+            [project, person],
+        ).fetchone()
     if row is None:
-        raise NotFound(f"no project {name} in {address(dsn)}; make it: hotset team create {name}")
-    return str(row[0])
+        raise NotFound(
+            f"{person} has no desk in project {project} of {address(dsn)}; make one: "
+            f"hotset team join {project}"
+        )
+    return Desk(*map(str, row))

@@ -1,4 +1,4 @@
-"""A store in PostgreSQL, shared by every gateway of a team: one project of it."""
+"""A store in PostgreSQL, shared by every gateway of a team: one desk of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from hotset.store.postgres.connection import (
     translate_error,
     translate_errors,
 )
-from hotset.store.postgres.schema import address, find_project
+from hotset.store.postgres.dialect import Desk
+from hotset.store.postgres.schema import address, find_desk
 from hotset.store.sql_store import SqlStore
 
 if TYPE_CHECKING:
@@ -35,13 +36,13 @@ _Answer = TypeVar("_Answer")
 
 
 class PostgresStore(SqlStore):
-    """A `Store` of one project. Use it from any thread; open it anew after a fork."""
+    """A `Store` of one desk. Use it from any thread; open it anew after a fork."""
 
-    def __init__(self, dsn: str, name: str, project: str, limits: PoolLimits) -> None:
-        """Use `PostgresStore.open`. `project` is its id in the database."""
-        self.name, self.project = name, project
+    def __init__(self, dsn: str, desk: Desk, limits: PoolLimits = PoolLimits()) -> None:  # noqa: B008 - frozen
+        """Use `PostgresStore.open`."""
+        self.desk = desk
         self.where = address(dsn)
-        self._open_one = partial(PostgresConnection, dsn, project)
+        self._open_one = partial(PostgresConnection, dsn, desk)
         self._pool = Pool(self._open_one, limits)
         self._starting = threading.Lock()
         self._started: Writer | None = None
@@ -49,10 +50,10 @@ class PostgresStore(SqlStore):
         self._closed = False
 
     @classmethod
-    def open(cls, dsn: str, name: str, limits: PoolLimits = PoolLimits()) -> Self:  # noqa: B008 - frozen
-        """Open the project of this name. Raises `NotFound` if nobody has made it."""
+    def open(cls, dsn: str, project: str, person: str) -> Self:
+        """The store of a person in a project. Raises `NotFound` where there is no such desk."""
         with translate_errors(address(dsn)):
-            return cls(dsn, name, find_project(dsn, name), limits)
+            return cls(dsn, find_desk(dsn, project, person))
 
     def __enter__(self) -> Self:
         return self
@@ -128,8 +129,8 @@ class PostgresStore(SqlStore):
 
 @contextmanager
 def committing(connection: PostgresConnection) -> Iterator[None]:
-    """A transaction that is durable at the end of the block, and that no other of its project
-    runs beside."""
+    """A transaction that is durable at the end of the block, and that no other of its desk runs
+    beside."""
     connection.begin_to_write()
     with _ending(connection):
         yield
