@@ -92,6 +92,16 @@ class TeamDatabase:
             f"WHERE usename = '{TEAM}'"
         )
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """For gateways the server is away: their connections end, and no new one is let in."""
+        self.run_as_owner(f"ALTER ROLE {TEAM} NOLOGIN")
+        self.cut_connections()
+        try:
+            yield
+        finally:
+            self.run_as_owner(f"ALTER ROLE {TEAM} LOGIN")
+
     def open_fresh(self) -> PostgresStore:
         """The store of a new desk."""
         return self.open_desk(f"project {next(self._numbers)}")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from hotset.nouns.deposit import Deposit
 
 _Answer = TypeVar("_Answer")
 
@@ -56,6 +59,10 @@ class WriteEngine(Protocol):
     def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
         """Do this in one transaction that sees all those before it; it is durable when this
         returns. The work may be done twice, but counts once."""
+        ...
+
+    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+        """Is told what the work has written, in the transaction that wrote it."""
         ...
 
     def translate(self, error: BaseException) -> BaseException:

@@ -156,7 +156,14 @@ def _fourth(connection: Connection) -> None:
     move_hidden_to_notes(connection)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third, _fourth)
+def _fifth(connection: Connection) -> None:
+    """What waits for the team's database; see `store.outbox`."""
+    connection.execute(
+        "CREATE TABLE outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, batch, codec, size, body)"
+    )
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _second, _third, _fourth, _fifth)
 """Step n goes from version n to n + 1."""
 
 VERSION = len(MIGRATIONS)

@@ -55,7 +55,7 @@ from hotset.store.wal import (
 
 if TYPE_CHECKING:
     from hotset.nouns.deposit import CommitReceipt, Deposit
-    from hotset.store.write_side import WriteSide
+    from hotset.store.write_side import OpenRemote, WriteSide
 
 
 _MAGIC = b"SQLite format 3\0"
@@ -76,7 +76,14 @@ class SqliteStore(SqlStore):
     """A `Store` in a folder of its own. Use it from any thread; open it anew after a fork."""
 
     def __init__(
-        self, folder: Path, tuning: Tuning, in_use: int, connection: Connection, only_read: str = ""
+        self,
+        folder: Path,
+        tuning: Tuning,
+        in_use: int,
+        connection: Connection,
+        *,
+        only_read: str = "",
+        team: OpenRemote | None = None,
     ) -> None:
         """Use `SqliteStore.open`, or `open_to_look`."""
         self.folder = folder
@@ -85,6 +92,7 @@ class SqliteStore(SqlStore):
         """Why nothing can be added; empty if it can."""
         self._tuning = tuning
         self._in_use = in_use
+        self._team = team
         self._process = os.getpid()
         self._closed = False
         open_one = partial(connect, self.database, tuning, file=connection.file)
@@ -104,21 +112,36 @@ class SqliteStore(SqlStore):
             close_connection(connection)
 
     @classmethod
-    def open(cls, folder: Path, tuning: Tuning = Tuning(), *, makes_folder: bool = True) -> Self:  # noqa: B008 - frozen
-        """Open the store in a folder; creates both if they are missing."""
-        store = cls._open(folder, tuning, makes_folder=makes_folder)
+    def open(
+        cls,
+        folder: Path,
+        tuning: Tuning = Tuning(),  # noqa: B008 - frozen
+        *,
+        makes_folder: bool = True,
+        team: OpenRemote | None = None,
+    ) -> Self:
+        """Open the store in a folder; creates both if they are missing. With `team`, it is kept
+        like a desk of a team's database."""
+        store = cls._open(folder, tuning, makes_folder=makes_folder, team=team)
         store._writing()  # noqa: SLF001 - this class's own
         return store
 
     @classmethod
-    def _open(cls, folder: Path, tuning: Tuning, *, makes_folder: bool = True) -> Self:
+    def _open(
+        cls,
+        folder: Path,
+        tuning: Tuning,
+        *,
+        makes_folder: bool = True,
+        team: OpenRemote | None = None,
+    ) -> Self:
         folder = private_folder(Path(folder), makes=makes_folder)
         in_use = mark_in_use(folder)
         try:
             with opening_lock(folder, tuning.patience), translate_errors(folder / DATABASE):
                 connection = _prepare(folder / DATABASE, tuning)
             with closing_on_error(connection):
-                return cls(folder, tuning, in_use, connection)
+                return cls(folder, tuning, in_use, connection, team=team)
         except BaseException:
             os.close(in_use)
             raise
@@ -153,7 +176,7 @@ class SqliteStore(SqlStore):
             with translate_errors(database):
                 with closing_on_error(connect_to_read(database, tuning)) as connection:
                     refuse_unreadable(connection, database)
-                return cls(folder, tuning, in_use, connection, why)
+                return cls(folder, tuning, in_use, connection, only_read=why)
         except BaseException:
             os.close(in_use)
             raise
@@ -257,7 +280,7 @@ class SqliteStore(SqlStore):
             with self._starting:
                 if self._first is not None:
                     self._started = WriteSide(
-                        self.folder, self._tuning, self._first, self._open_one
+                        self.folder, self._tuning, self._first, self._open_one, self._team
                     )
                     self._first = None
         if self._started is None:

@@ -3,15 +3,16 @@ ballast."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import apsw
 
 from hotset.errors import DiskFull
+from hotset.nouns.deposit import Deposit
 from hotset.store import exchange
 from hotset.store.connection import (
     Connection,
@@ -22,11 +23,17 @@ from hotset.store.connection import (
     translate_errors,
     write_transaction,
 )
-from hotset.store.engine import SqlConnection
+from hotset.store.engine import SqlConnection, WriteEngine
 from hotset.store.port import Row
 from hotset.store.store_files import DATABASE, Ballast
 from hotset.store.wal import Checkpointer, commit, save_lost_wal, sync_seal
 from hotset.store.writer import Writer
+
+if TYPE_CHECKING:
+    from hotset.store.postgres.connection import PostgresConnection
+
+OpenRemote: TypeAlias = "Callable[[], PostgresConnection]"
+"""Opens a connection to the desk of a team."""
 
 _Answer = TypeVar("_Answer")
 _FULL = "the disk is full; make room, nothing that was kept is lost"
@@ -41,6 +48,7 @@ class WriteSide:
         tuning: Tuning,
         connection: Connection,
         open_one: Callable[[], Connection],
+        team: OpenRemote | None = None,
     ) -> None:
         self._folder, self._database = folder, folder / DATABASE
         self._open_one = open_one
@@ -51,7 +59,12 @@ class WriteSide:
         self.engine = SqliteEngine(
             connection, open_one, self.ballast, self._checkpointer, self._database
         )
-        self.writer = Writer(self.engine)
+        self._whole: WriteEngine = self.engine
+        if team is not None:
+            from hotset.store.postgres.mirror import MirroredEngine  # noqa: PLC0415 - an extra
+
+            self._whole = MirroredEngine(self.engine, open_one, team)
+        self.writer = Writer(self._whole)
 
     def load(self, rows: Iterable[Row], *, gaps: bool) -> int:
         """Import rows; see `Store.load`."""
@@ -73,7 +86,7 @@ class WriteSide:
     def close(self) -> None:
         """Write what still waits."""
         self.writer.close()
-        self.engine.close()
+        self._whole.close()
         self._checkpointer.close()
 
 
@@ -134,6 +147,9 @@ class SqliteEngine:
         self._connection.refuse_moved()
         with committing(self._connection):
             return work(self._connection)
+
+    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+        """Nothing else waits for it."""
 
     def translate(self, error: BaseException) -> BaseException:
         return translate_error(error, self._database) if isinstance(error, apsw.Error) else error

@@ -195,6 +195,7 @@ class Writer:
                 writing, each = place(deposit, SqlLookup(connection))
                 write(connection, writing, waiting.compressed)
                 kept = merge_receipts(kept, each)
+            self._engine.placed(connection, waiting.deposits)
         except Exception as error:
             if self._engine.concerns_all(error):
                 raise
@@ -401,7 +402,7 @@ def insert_blob(
         return False
     form = compressed or compress(blob.content)
     connection.execute(
-        "INSERT INTO blob (digest, codec, size, body) VALUES (?, ?, ?, ?)",
+        "INSERT INTO blob (digest, codec, size, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (pack_hex(blob.digest), int(form.codec), form.size, form.body),
     )
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -35,6 +35,10 @@ _COUNT = """
         UPDATE desk SET commits = commits + 1 WHERE project = $1::uuid AND id = $2::uuid
         RETURNING commits)
     SELECT commits, set_config('hotset.commit', commits::text, true) FROM counted
+"""
+_NAME_BATCH = """
+    INSERT INTO batch (project, desk, id, commit)
+    VALUES ($1::uuid, $2::uuid, $3, current_setting('hotset.commit')::bigint)
 """
 _VERSION = "SELECT commits FROM desk WHERE project = $1::uuid AND id = $2::uuid"
 _HASH_BYTES = 32
@@ -154,11 +158,14 @@ class PostgresConnection:
             self._begin(how)
         self._depth = 1
 
-    def begin_to_write(self) -> int:
-        """The same, and count it: the desk is ours until its end. Returns the commit's number."""
+    def begin_to_write(self, batch: str = "") -> int:
+        """The same, and count it: the desk is ours until its end. Returns the commit's number.
+        `batch` is a name by which it can be found whether it was committed."""
         with self._native.pipeline():
             self._begin("")
             counted = self._native.execute(_COUNT, self._owner)
+            if batch:
+                self._native.execute(_NAME_BATCH, [*self._owner, batch])
         self._depth = 1
         if (row := counted.fetchone()) is None:
             self.end("ROLLBACK")
@@ -172,6 +179,22 @@ class PostgresConnection:
     @property
     def _owner(self) -> list[str]:
         return [self._desk.project, self._desk.id]
+
+    def has_batch(self, batch: str) -> bool:
+        """True if a transaction with this name was committed."""
+        found = self.execute("SELECT 1 FROM batch WHERE id = ?", (batch,)) if batch else None
+        return found is not None and found.fetchone() is not None
+
+    def run_all(self, statements: Sequence[tuple[str, Any]]) -> None:
+        """Run these in one trip to the server."""
+        with self._native.pipeline():
+            for sql, given in statements:
+                statement = translate(sql)
+                self._native.cursor().execute(statement.sql, statement.values(self._desk, given))
+
+    def changed_rows(self, sql: str, after: int, to: int) -> list[Any]:
+        """The rows of a statement that some commits wrote."""
+        return self.execute(sql, (after, to)).fetchall()
 
     def version(self) -> int:
         """How many transactions were counted."""

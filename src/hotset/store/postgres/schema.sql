@@ -197,6 +197,11 @@ CREATE UNIQUE INDEX note_key ON note (project, desk, space, key, version);
 CREATE INDEX note_step ON note (project, desk, step);
 CREATE INDEX note_session ON note (project, desk, session) WHERE session IS NOT NULL;
 
+-- The names of transactions, by which a gateway that lost its connection in one finds out how it ended.
+CREATE TABLE batch (
+    project uuid NOT NULL, desk uuid NOT NULL, id words, commit bigint NOT NULL, PRIMARY KEY (project, desk, id)
+);
+
 -- Behind the filter in every statement: a transaction sees and writes the rows of the desk that it has
 -- named, and none where it has named none. FORCE holds for the owner of the tables too; only a
 -- superuser is exempt, so gateways never are one.
@@ -206,7 +211,7 @@ DECLARE
 BEGIN
     FOREACH each IN ARRAY ARRAY[
         'blob', 'session', 'node', 'page', 'turn', 'tool', 'event', 'reference', 'gist', 'shown', 'hidden', 'sent',
-        'bill', 'summary', 'memory', 'memory_link', 'memory_use', 'note'
+        'bill', 'summary', 'memory', 'memory_link', 'memory_use', 'note', 'batch'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', each);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', each);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
@@ -175,6 +175,9 @@ class PostgresEngine:
         self._connection = self._open()
         self._connection.begin_to_write()
         return self._connection
+
+    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+        """Nothing else waits for it."""
 
     def translate(self, error: BaseException) -> BaseException:
         return translate_error(error, self._where) if isinstance(error, psycopg.Error) else error

@@ -1,0 +1,332 @@
+"""A desk of the team's database and the store of this machine, kept alike.
+
+What is written here goes to the database in the same transaction, and what other gateways of the
+desk wrote comes here first. So everything is read from this machine alone. While the database is
+away, deposits are placed here and wait in the outbox; then they are placed there, in their order.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar
+
+import psycopg
+
+from hotset.errors import HotsetError
+from hotset.files.scope import PROCESS
+from hotset.nouns.deposit import Deposit
+from hotset.nouns.note import Scope
+from hotset.store import outbox
+from hotset.store.connection import Connection, close_connection
+from hotset.store.engine import SqlConnection, SqlCursor
+from hotset.store.memory_tables import TABLES
+from hotset.store.outbox import OutboxItem
+from hotset.store.placement import place
+from hotset.store.postgres.connection import PostgresConnection
+from hotset.store.sql_lookup import SqlLookup
+from hotset.store.tables import GIST, NOTE, is_blank
+from hotset.store.write_side import SqliteEngine, committing
+from hotset.store.writer import write
+
+_Answer = TypeVar("_Answer")
+
+_LOOK_EVERY = 5.0  # seconds, for what other gateways wrote
+_TRY_EVERY = 0.5  # seconds, while the database is away
+_PORTION = 256  # commits fetched at once
+_DRAINED_AT_ONCE = 16  # groups of deposits in one transaction
+_SCOPE_AT = [name for name, _ in NOTE.columns].index("scope")
+
+
+class MirroredEngine:
+    """A `WriteEngine` that writes to this machine and to the team's database."""
+
+    def __init__(
+        self,
+        local: SqliteEngine,
+        open_local: Callable[[], Connection],
+        open_remote: Callable[[], PostgresConnection],
+    ) -> None:
+        self._local = local
+        self._open_local = open_local
+        self._open_remote = open_remote
+        self._remote: PostgresConnection | None = None
+        self._door = threading.Lock()
+        """One transaction at a time: the writer's, or what the background fetches."""
+        self._batch = ""
+        """The transaction that was tried last, while its end is not known."""
+        connection = open_local()
+        self._known = outbox.known_commit(connection)
+        self.is_alone = outbox.count_items(connection) > 0
+        """Deposits go to the outbox: the database is away, or does not have all of them yet."""
+        close_connection(connection)
+        self._wake = threading.Event()
+        self._closing = False
+        self._scope = PROCESS.child("team")
+        self._thread = self._scope.thread(self._tend, "hotset-team")
+
+    def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
+        with self._door:
+            if not self.is_alone:
+                try:
+                    return self._together(work)
+                except psycopg.OperationalError:
+                    self._disconnect()
+                    self.is_alone = True
+                    self._wake.set()
+            return self._local.run(work)
+
+    def _together(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
+        """Write to both, in the order of the database."""
+        self._batch = str(uuid.uuid4())
+        remote, number = self._begun(self._batch)
+        has_ended = False
+
+        def write_to_both(connection: SqlConnection) -> _Answer:
+            nonlocal has_ended
+            recording = RecordingConnection(connection)
+            answer = work(recording)
+            if not has_ended:  # the disk may have been full the first time
+                remote.run_all(recording.written)
+                remote.end("COMMIT")
+                has_ended = True
+            outbox.set_known_commit(connection, number)
+            return answer
+
+        try:
+            if number - 1 != self._known:
+                self._fetch(remote, self._known, number - 1)
+            answer = self._local.run(write_to_both)
+        except BaseException:
+            if not has_ended:
+                remote.close()
+                self._remote = None
+            raise
+        self._known = number
+        self._batch = ""
+        return answer
+
+    def _begun(self, batch: str) -> tuple[PostgresConnection, int]:
+        """A connection that has begun to write. The one used last may have been cut off since."""
+        if self._remote is not None:
+            with suppress(psycopg.OperationalError):
+                return self._remote, self._remote.begin_to_write(batch)
+            self._disconnect()
+        self._remote = self._open_remote()
+        return self._remote, self._remote.begin_to_write(batch)
+
+    def _fetch(self, remote: PostgresConnection, after: int, to: int) -> None:
+        """Bring here what other gateways wrote in these commits."""
+        for start in range(after, to, _PORTION):
+            end = min(to, start + _PORTION)
+            rows = {name: remote.changed_rows(sql, start, end) for name, sql in _CHANGED}
+            self._local.run(partial(_take_rows, rows, end))
+            self._known = end
+
+    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+        if self.is_alone:
+            outbox.append_item(connection, self._batch, deposits)
+
+    def translate(self, error: BaseException) -> BaseException:
+        return self._local.translate(error)
+
+    def concerns_all(self, error: Exception) -> bool:
+        return isinstance(error, psycopg.Error) or self._local.concerns_all(error)
+
+    def forget(self, tried: Callable[[], None]) -> None:
+        self._local.forget(tried)
+
+    def close(self) -> None:
+        """What waits in the outbox goes out with the next start."""
+        self._closing = True
+        self._wake.set()
+        self._thread.join()
+        self._disconnect()
+        self._local.close()
+
+    def _disconnect(self) -> None:
+        if self._remote is not None:
+            self._remote.close()
+            self._remote = None
+
+    def _tend(self) -> None:
+        """In the background: send what waits, and fetch what others wrote."""
+        connection = self._open_local()
+        remote: PostgresConnection | None = None
+        while not self._closing:
+            try:
+                remote = remote or self._open_remote()
+                self._drain(connection, remote)
+                self._look(remote)
+            except (psycopg.Error, HotsetError):
+                if remote is not None:
+                    remote.close()
+                    remote = None
+            self._wake.wait(_TRY_EVERY if self.is_alone else _LOOK_EVERY)
+            self._wake.clear()
+        if remote is not None:
+            remote.close()
+        close_connection(connection)
+
+    def _look(self, remote: PostgresConnection) -> None:
+        newest = remote.version()
+        if newest > self._known:
+            with self._door:
+                self._fetch(remote, self._known, newest)
+
+    def _drain(self, connection: Connection, remote: PostgresConnection) -> None:
+        while self.is_alone and not self._closing:
+            items = outbox.oldest_items(connection, _DRAINED_AT_ONCE)
+            if not items:
+                with self._door:
+                    self._fetch(remote, self._known, remote.version())
+                    if outbox.count_items(connection) == 0:
+                        self._batch = ""
+                        self.is_alone = False
+                return
+            arrived = {batch for batch in {item.batch for item in items} if remote.has_batch(batch)}
+            self._send(connection, remote, [each for each in items if each.batch not in arrived])
+            with committing(connection):
+                outbox.remove_items(connection, items)
+
+    def _send(
+        self, connection: Connection, remote: PostgresConnection, items: Sequence[OutboxItem]
+    ) -> None:
+        if not items:
+            return
+        batch = str(uuid.uuid4())
+        with committing(connection):
+            outbox.mark_items(connection, items, batch)
+        remote.begin_to_write(batch)
+        for item in items:
+            remote.execute("SAVEPOINT item")
+            try:
+                for deposit in item.deposits:
+                    writing, _ = place(deposit, SqlLookup(remote))
+                    write(remote, writing, {})
+            except HotsetError:
+                # It was decided here by what was known here; there it came too late.
+                remote.execute("ROLLBACK TO item")
+            remote.execute("RELEASE item")
+        remote.end("COMMIT")
+
+
+class RecordingConnection:
+    """Passes statements on, and notes those that changed something."""
+
+    def __init__(self, connection: SqlConnection) -> None:
+        self._connection = connection
+        self.written: list[tuple[str, Any]] = []
+        self._savepoint = 0
+
+    def execute(self, sql: str, given: Any = None, /) -> SqlCursor:
+        cursor = self._connection.execute(sql, given)
+        match sql.split(None, 1)[0]:
+            case "INSERT" | "UPDATE" if self._connection.changes() and not _is_local(sql, given):
+                self.written.append((sql, given))
+            case "SAVEPOINT":
+                self._savepoint = len(self.written)
+            case "ROLLBACK":
+                del self.written[self._savepoint :]
+        return cursor
+
+    def stream(self, sql: str, given: Any = None, /) -> Any:
+        return self._connection.stream(sql, given)
+
+    def changes(self) -> int:
+        return self._connection.changes()
+
+    def __enter__(self) -> object:
+        return self._connection.__enter__()
+
+    def __exit__(
+        self,
+        error: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        return self._connection.__exit__(error, value, trace)
+
+
+def _is_local(sql: str, given: Any) -> bool:
+    """True for a note that must not leave the machine."""
+    return " note " in sql and given[_SCOPE_AT] == Scope.MACHINE
+
+
+def _columns(name: str, columns: str) -> str:
+    return f'SELECT {columns} FROM "{name}" WHERE changed > ? AND changed <= ? ORDER BY seq'
+
+
+_LEAST = (
+    "(SELECT min(version) FROM note AS other"
+    " WHERE other.space = note.space AND other.key = note.key) AS least"
+)
+_CHANGED: tuple[tuple[str, str], ...] = (
+    ("blob", _columns("blob", "digest, codec, size, body")),
+    *(
+        (table.name, _columns(table.name, f"{table.names}{', nth' if table.repeats else ''}"))
+        for table in TABLES
+        if table is not NOTE
+    ),
+    (NOTE.name, _columns(NOTE.name, f"{NOTE.names}, {_LEAST}")),
+)
+"""By table, what reads the rows that some commits wrote."""
+
+
+def _upsert(name: str, columns: Sequence[str], rows: str, *, replaces: bool) -> str:
+    these = ", ".join(columns)
+    theirs = ", ".join(f"excluded.{column}" for column in columns)
+    conflict = f"UPDATE SET ({these}) = ({theirs})" if replaces else "NOTHING"
+    return f'INSERT INTO "{name}" ({these}) {rows} ON CONFLICT DO {conflict}'
+
+
+def _marks(columns: Sequence[str]) -> str:
+    return f"VALUES ({', '.join('?' * len(columns))})"
+
+
+_BLOB = ("digest", "codec", "size", "body")
+_TAKE: dict[str, str] = {
+    "blob": _upsert("blob", _BLOB, _marks(_BLOB), replaces=False),
+    **{
+        table.name: _upsert(table.name, columns, _marks(columns), replaces=not table.repeats)
+        for table in TABLES
+        for columns in [[*table.names.split(", "), *(["nth"] if table.repeats else [])]]
+    },
+    GIST.name: _upsert(
+        GIST.name,
+        ["seq", *GIST.names.split(", ")],
+        f"SELECT seq, {GIST.marks} FROM page WHERE id = ?",
+        replaces=True,
+    ),
+}
+_OVERWRITE = (
+    f"UPDATE note SET ({NOTE.names}) = ({NOTE.marks}) WHERE seq = (SELECT seq FROM note"
+    " WHERE space = ? AND key = ? AND version < ? ORDER BY version LIMIT 1)"
+)
+
+
+def _take_rows(
+    rows: Mapping[str, Sequence[Sequence[Any]]], to: int, connection: SqlConnection
+) -> None:
+    """Take rows as the database has them, and note up to which commit they are here."""
+    for name, some in rows.items():
+        for row in some:
+            if not is_blank(row[: len(row) - (name == NOTE.name)]):
+                _take_row(name, row, connection)
+    outbox.set_known_commit(connection, to)
+
+
+def _take_row(name: str, row: Sequence[Any], connection: SqlConnection) -> None:
+    if name == GIST.name:
+        row = (*row, row[0])
+    elif name == NOTE.name:
+        *row, least = row
+        space, key, *_ = row
+        connection.execute(_OVERWRITE, (*row, space, key, least))
+        if connection.changes():
+            return
+    connection.execute(_TAKE[name], row)
