@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from tests.waiting import wait_until
 
-from hotset.nouns.deposit import NoteWritten, PageAdded
+from hotset.nouns.deposit import Erased, NoteWritten, PageAdded, Remembered
 from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import Kind
 from hotset.store.connection import Tuning
@@ -16,6 +16,7 @@ from hotset.store.postgres.connection import PostgresConnection
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_contract import CHECKS
+from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import StoreTalk, kept, turn_of
 
 
@@ -131,6 +132,8 @@ def test_a_session_that_met_two_gateways_meanwhile_becomes_a_branch(gateways, po
     turns = list(shared.turns(first.session))
     assert [turn.number for turn in turns] == [1, 2, 3]
     assert sorted(turn.branch for turn in turns) == [0, 0, 1]
+    [met] = shared.events(name="GatewaysMet")
+    assert (met.session, met.turn, met.detail["turn_here"]) == (first.session, 3, 2)
     wait_until(lambda: len(list(one.turns(first.session))) == 3)
     assert list(one.turns(first.session)) == turns
     assert list(one.verify()) == list(shared.verify()) == []
@@ -184,3 +187,29 @@ def test_a_turn_is_known_by_its_name_after_it_was_sent_again(gateways, postgres)
     wait_until(
         lambda: [turn.reply is not None for turn in shared.turns(turn_of(asked).session)] == [True]
     )
+
+
+@pytest.mark.row("X5")
+def test_a_memory_that_is_erased_is_erased_at_every_gateway(gateways):
+    shared, gateway = gateways
+    one, other = gateway(), gateway()
+    kept(one, Remembered((fact("a"), fact("b"))))
+    kept(other, PageAdded(None, "agent", Kind.FINDING, b"1", 1.0, key="k"))
+    assert len(list(other.memories())) == 2
+    kept(one, Erased((fact("a").id,), 3.0))
+    kept(other, PageAdded(None, "agent", Kind.FINDING, b"2", 1.0, key="k"))
+    for store in (one, other, shared):
+        assert [each.id for each in store.memories()] == [fact("b").id]
+        assert list(store.verify()) == []
+
+
+@pytest.mark.row("X5")
+def test_an_import_at_one_gateway_is_there_for_all(gateways, tmp_path):
+    shared, gateway = gateways
+    one = gateway()
+    with SqliteStore.open(tmp_path / "old") as old:
+        StoreTalk(old).turn("long ago", "yes")
+        rows = list(old.dump())
+    assert one.load(rows) == len(rows)
+    assert list(one.dump()) == list(shared.dump()) == rows
+    assert one.load(rows) == 0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from hotset.nouns.deposit import Deposit
+    from pathlib import Path
+
+    from hotset.nouns.deposit import CommitReceipt, Deposit
+    from hotset.store.port import Row
 
 _Answer = TypeVar("_Answer")
 
@@ -61,7 +64,9 @@ class WriteEngine(Protocol):
         returns. The work may be done twice, but counts once."""
         ...
 
-    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+    def placed(
+        self, connection: SqlConnection, deposits: Sequence[Deposit], kept: CommitReceipt
+    ) -> None:
         """Is told what the work has written, in the transaction that wrote it."""
         ...
 
@@ -78,3 +83,9 @@ class WriteEngine(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class ImportingEngine(WriteEngine, Protocol):
+    def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
+        """Import rows, which wait in an unnamed file in the folder; see `Store.load`."""
+        ...

@@ -159,7 +159,10 @@ def _fourth(connection: Connection) -> None:
 def _fifth(connection: Connection) -> None:
     """What waits for the team's database; see `store.outbox`."""
     connection.execute(
-        "CREATE TABLE outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, batch, codec, size, body)"
+        """
+        CREATE TABLE outbox (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT, batch, session, turn, codec, size, body);
+        """
     )
 
 

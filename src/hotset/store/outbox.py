@@ -11,6 +11,8 @@ import msgspec
 from hotset.errors import PageDamaged
 from hotset.nouns.deposit import Deposit, Remembered
 from hotset.nouns.memory import MemoryKind, MemoryLink, MemoryUse
+from hotset.nouns.page import SessionId
+from hotset.nouns.turn import TurnRef
 from hotset.store.engine import SqlConnection
 from hotset.store.memory_versions import decode_memory, encode_memory
 from hotset.store.queries import read_value
@@ -67,23 +69,34 @@ class OutboxItem:
     batch: str
     """The transaction that was tried with it last; it may have come through."""
     deposits: tuple[Deposit, ...]
+    turn: TurnRef | None
+    """What the first of them that has a turn became here."""
 
 
-def append_item(connection: SqlConnection, batch: str, deposits: Sequence[Deposit]) -> None:
+def append_item(
+    connection: SqlConnection, batch: str, deposits: Sequence[Deposit], turn: TurnRef | None
+) -> None:
     form = compress(pack_deposits(deposits))
+    place = (turn.session, turn.number) if turn is not None else (None, 0)
     connection.execute(
-        "INSERT INTO outbox (batch, codec, size, body) VALUES (?, ?, ?, ?)",
-        (batch, int(form.codec), form.size, form.body),
+        "INSERT INTO outbox (batch, session, turn, codec, size, body) VALUES (?, ?, ?, ?, ?, ?)",
+        (batch, *place, int(form.codec), form.size, form.body),
     )
 
 
 def oldest_items(connection: SqlConnection, limit: int) -> Sequence[OutboxItem]:
     rows = connection.execute(
-        "SELECT seq, batch, codec, size, body FROM outbox ORDER BY seq LIMIT ?", (limit,)
+        "SELECT seq, batch, session, turn, codec, size, body FROM outbox ORDER BY seq LIMIT ?",
+        (limit,),
     ).fetchall()
     return [
-        OutboxItem(seq, batch, unpack_deposits(decompress("the outbox", *form)))
-        for seq, batch, *form in rows
+        OutboxItem(
+            seq,
+            batch,
+            unpack_deposits(decompress("the outbox", *form)),
+            TurnRef(SessionId(session), number) if session is not None else None,
+        )
+        for seq, batch, session, number, *form in rows
     ]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import apsw
 
 from hotset.errors import DiskFull
-from hotset.nouns.deposit import Deposit
+from hotset.nouns.deposit import CommitReceipt, Deposit
 from hotset.store import exchange
 from hotset.store.connection import (
     Connection,
@@ -23,7 +23,7 @@ from hotset.store.connection import (
     translate_errors,
     write_transaction,
 )
-from hotset.store.engine import SqlConnection, WriteEngine
+from hotset.store.engine import ImportingEngine, SqlConnection
 from hotset.store.port import Row
 from hotset.store.store_files import DATABASE, Ballast
 from hotset.store.wal import Checkpointer, commit, save_lost_wal, sync_seal
@@ -59,7 +59,7 @@ class WriteSide:
         self.engine = SqliteEngine(
             connection, open_one, self.ballast, self._checkpointer, self._database
         )
-        self._whole: WriteEngine = self.engine
+        self._whole: ImportingEngine = self.engine
         if team is not None:
             from hotset.store.postgres.mirror import MirroredEngine  # noqa: PLC0415 - an extra
 
@@ -68,20 +68,7 @@ class WriteSide:
 
     def load(self, rows: Iterable[Row], *, gaps: bool) -> int:
         """Import rows; see `Store.load`."""
-        with translate_errors(self._database):
-            connection = self._open_one()
-        connection.set_wal_hook(self._checkpointer.after_commit)
-        try:
-            return exchange.load(
-                connection,
-                partial(committing, connection),
-                rows,
-                partial(translate_errors, self._database),
-                self._folder,
-                gaps=gaps,
-            )
-        finally:
-            close_connection(connection)
+        return self._whole.load(rows, self._folder, gaps=gaps)
 
     def close(self) -> None:
         """Write what still waits."""
@@ -148,7 +135,9 @@ class SqliteEngine:
         with committing(self._connection):
             return work(self._connection)
 
-    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+    def placed(
+        self, connection: SqlConnection, deposits: Sequence[Deposit], kept: CommitReceipt
+    ) -> None:
         """Nothing else waits for it."""
 
     def translate(self, error: BaseException) -> BaseException:
@@ -160,6 +149,21 @@ class SqliteEngine:
     def forget(self, tried: Callable[[], None]) -> None:
         """The words leave the WAL; no other deposit waits for that."""
         self._checkpointer.empty(tried)
+
+    def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
+        with translate_errors(self._database):
+            connection = self._listening(self._open())
+        try:
+            return exchange.load(
+                connection,
+                partial(committing, connection),
+                rows,
+                partial(translate_errors, self._database),
+                folder,
+                gaps=gaps,
+            )
+        finally:
+            close_connection(connection)
 
     def _listening(self, connection: Connection) -> Connection:
         connection.set_wal_hook(self._checkpointer.after_commit)

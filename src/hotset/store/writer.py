@@ -195,7 +195,7 @@ class Writer:
                 writing, each = place(deposit, SqlLookup(connection))
                 write(connection, writing, waiting.compressed)
                 kept = merge_receipts(kept, each)
-            self._engine.placed(connection, waiting.deposits)
+            self._engine.placed(connection, waiting.deposits, kept)
         except Exception as error:
             if self._engine.concerns_all(error):
                 raise
@@ -304,7 +304,7 @@ _INSERT["gist"] = (
     f"INSERT INTO gist (seq, {GIST.names}) "
     f"SELECT seq, {GIST.marks} FROM page WHERE id = ? ON CONFLICT DO NOTHING"
 )
-_ERASE = tuple(
+ERASE = tuple(
     f"UPDATE {table.name} SET {blanked} WHERE {column} IN (SELECT value FROM json_each(?))"
     for table in ERASABLE
     for blanked in [
@@ -315,6 +315,7 @@ _ERASE = tuple(
     ]
     for column in table.erased_by
 )
+"""What blanks the rows of memories; each takes their ids as JSON."""
 _OVERWRITE_NOTE = (
     f"UPDATE note SET ({NOTE.names}) = ({NOTE.marks}) WHERE space = ? AND key = ? AND version = ?"
 )
@@ -326,7 +327,7 @@ def write(
     """The rows of one deposit. `compressed` holds content that was compressed beforehand."""
     if writing.erased:  # their numbers stay: see `migrations`
         named = msgspec.json.encode(writing.erased).decode()
-        for sql in _ERASE:
+        for sql in ERASE:
             connection.execute(sql, (named,))
     for blob in writing.blobs:
         insert_blob(connection, blob, compressed.get(blob.digest))

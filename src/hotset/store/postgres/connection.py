@@ -210,6 +210,24 @@ class PostgresConnection:
         if done.statusmessage != how:
             raise StoreFailed("a transaction was not committed; nothing of it is kept")
 
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """A transaction that is durable at the end of the block, and that no other of its desk runs
+        beside."""
+        self.begin_to_write()
+        with self.ending():
+            yield
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Commits at the end of the block what was begun; on an error nothing of it stays."""
+        try:
+            yield
+        except BaseException:
+            self.end("ROLLBACK")
+            raise
+        self.end("COMMIT")
+
     def __enter__(self) -> Self:
         if self._depth:
             self._depth += 1

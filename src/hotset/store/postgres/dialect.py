@@ -11,7 +11,7 @@ from typing import Any
 
 from hotset.store.memory_tables import TABLES
 
-TABLE_NAMES = ("blob", *(table.name for table in TABLES), "batch")
+TABLE_NAMES = ("blob", *(table.name for table in TABLES), "erasure", "batch")
 _NAME = rf'"?\b({"|".join(TABLE_NAMES)})\b"?'
 _INSERT = re.compile(rf"^\s*INSERT INTO {_NAME} \((.*?)\)\s+(VALUES \(|SELECT )")
 _UPDATE = re.compile(rf"^\s*UPDATE {_NAME} SET (.*) WHERE (.*)$")

@@ -8,30 +8,35 @@ away, deposits are placed here and wait in the outbox; then they are placed ther
 from __future__ import annotations
 
 import threading
+import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import msgspec
 import psycopg
 
 from hotset.errors import HotsetError
 from hotset.files.scope import PROCESS
-from hotset.nouns.deposit import Deposit
+from hotset.nouns.deposit import CommitReceipt, Deposit
 from hotset.nouns.note import Scope
-from hotset.store import outbox
+from hotset.nouns.turn import Event, TurnRef
+from hotset.store import exchange, outbox
 from hotset.store.connection import Connection, close_connection
 from hotset.store.engine import SqlConnection, SqlCursor
 from hotset.store.memory_tables import TABLES
 from hotset.store.outbox import OutboxItem
-from hotset.store.placement import place
+from hotset.store.placement import merge_receipts, place
+from hotset.store.port import Row, Writing
 from hotset.store.postgres.connection import PostgresConnection
 from hotset.store.sql_lookup import SqlLookup
 from hotset.store.tables import GIST, NOTE, is_blank
 from hotset.store.write_side import SqliteEngine, committing
-from hotset.store.writer import write
+from hotset.store.writer import ERASE, write
 
 _Answer = TypeVar("_Answer")
 
@@ -126,10 +131,14 @@ class MirroredEngine:
             rows = {name: remote.changed_rows(sql, start, end) for name, sql in _CHANGED}
             self._local.run(partial(_take_rows, rows, end))
             self._known = end
+            if rows[_ERASED]:
+                self._local.forget(lambda: None)
 
-    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+    def placed(
+        self, connection: SqlConnection, deposits: Sequence[Deposit], kept: CommitReceipt
+    ) -> None:
         if self.is_alone:
-            outbox.append_item(connection, self._batch, deposits)
+            outbox.append_item(connection, self._batch, deposits, kept.turn)
 
     def translate(self, error: BaseException) -> BaseException:
         return self._local.translate(error)
@@ -139,6 +148,17 @@ class MirroredEngine:
 
     def forget(self, tried: Callable[[], None]) -> None:
         self._local.forget(tried)
+
+    def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
+        """Import rows into the database, and from there to this machine."""
+        remote = self._open_remote()
+        try:
+            new = exchange.load(remote, remote.committing, rows, nullcontext, folder, gaps=gaps)
+            with self._door:
+                self._fetch(remote, self._known, remote.version())
+        finally:
+            remote.close()
+        return new
 
     def close(self) -> None:
         """What waits in the outbox goes out with the next start."""
@@ -205,14 +225,26 @@ class MirroredEngine:
         for item in items:
             remote.execute("SAVEPOINT item")
             try:
+                kept = CommitReceipt()
                 for deposit in item.deposits:
-                    writing, _ = place(deposit, SqlLookup(remote))
+                    writing, each = place(deposit, SqlLookup(remote))
                     write(remote, writing, {})
+                    kept = merge_receipts(kept, each)
+                if met := _met(item.turn, kept.turn, time.time()):
+                    write(remote, Writing(events=(met,)), {})
             except HotsetError:
                 # It was decided here by what was known here; there it came too late.
                 remote.execute("ROLLBACK TO item")
             remote.execute("RELEASE item")
         remote.end("COMMIT")
+
+
+def _met(here: TurnRef | None, there: TurnRef | None, time: float) -> Event | None:
+    """What tells that a session met another gateway while the database was away, if it did."""
+    if here is None or there is None or here == there:
+        return None
+    detail: dict[str, str | int | float] = {"session_here": here.session, "turn_here": here.number}
+    return Event("GatewaysMet", time, there.session, there.number, detail)
 
 
 class RecordingConnection:
@@ -261,6 +293,7 @@ def _columns(name: str, columns: str) -> str:
     return f'SELECT {columns} FROM "{name}" WHERE changed > ? AND changed <= ? ORDER BY seq'
 
 
+_ERASED = "erasure"
 _LEAST = (
     "(SELECT min(version) FROM note AS other"
     " WHERE other.space = note.space AND other.key = note.key) AS least"
@@ -273,6 +306,7 @@ _CHANGED: tuple[tuple[str, str], ...] = (
         if table is not NOTE
     ),
     (NOTE.name, _columns(NOTE.name, f"{NOTE.names}, {_LEAST}")),
+    (_ERASED, "SELECT id FROM erasure WHERE changed > ? AND changed <= ?"),
 )
 """By table, what reads the rows that some commits wrote."""
 
@@ -313,10 +347,14 @@ def _take_rows(
     rows: Mapping[str, Sequence[Sequence[Any]]], to: int, connection: SqlConnection
 ) -> None:
     """Take rows as the database has them, and note up to which commit they are here."""
+    erased = [id for (id,) in rows[_ERASED]]
     for name, some in rows.items():
-        for row in some:
+        for row in some if name != _ERASED else ():
             if not is_blank(row[: len(row) - (name == NOTE.name)]):
                 _take_row(name, row, connection)
+    if erased:
+        for sql in ERASE:
+            connection.execute(sql, (msgspec.json.encode(erased).decode(),))
     outbox.set_known_commit(connection, to)
 
 

@@ -197,6 +197,21 @@ CREATE UNIQUE INDEX note_key ON note (project, desk, space, key, version);
 CREATE INDEX note_step ON note (project, desk, step);
 CREATE INDEX note_session ON note (project, desk, session) WHERE session IS NOT NULL;
 
+-- Which memories were erased, for gateways that have them too: their rows here are blank by then.
+CREATE TABLE erasure (
+    project uuid NOT NULL, desk uuid NOT NULL, id words,
+    changed bigint NOT NULL DEFAULT current_setting('hotset.commit')::bigint, PRIMARY KEY (project, desk, id)
+);
+CREATE INDEX erasure_changed ON erasure (project, desk, changed);
+CREATE FUNCTION note_erasure() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO erasure (project, desk, id) VALUES (OLD.project, OLD.desk, OLD.id) ON CONFLICT DO NOTHING;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER memory_erased AFTER UPDATE ON memory
+    FOR EACH ROW WHEN (OLD.id IS NOT NULL AND NEW.id IS NULL) EXECUTE FUNCTION note_erasure();
+
 -- The names of transactions, by which a gateway that lost its connection in one finds out how it ended.
 CREATE TABLE batch (
     project uuid NOT NULL, desk uuid NOT NULL, id words, commit bigint NOT NULL, PRIMARY KEY (project, desk, id)
@@ -211,7 +226,7 @@ DECLARE
 BEGIN
     FOREACH each IN ARRAY ARRAY[
         'blob', 'session', 'node', 'page', 'turn', 'tool', 'event', 'reference', 'gist', 'shown', 'hidden', 'sent',
-        'bill', 'summary', 'memory', 'memory_link', 'memory_use', 'note', 'batch'
+        'bill', 'summary', 'memory', 'memory_link', 'memory_use', 'note', 'erasure', 'batch'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', each);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', each);

@@ -96,7 +96,7 @@ class PostgresStore(SqlStore):
             try:
                 return exchange.load(
                     connection,
-                    partial(committing, connection),
+                    connection.committing,
                     rows,
                     translating,
                     Path(folder),
@@ -127,25 +127,6 @@ class PostgresStore(SqlStore):
             raise StoreFailed("the store is closed")
 
 
-@contextmanager
-def committing(connection: PostgresConnection) -> Iterator[None]:
-    """A transaction that is durable at the end of the block, and that no other of its desk runs
-    beside."""
-    connection.begin_to_write()
-    with _ending(connection):
-        yield
-
-
-@contextmanager
-def _ending(connection: PostgresConnection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        connection.end("ROLLBACK")
-        raise
-    connection.end("COMMIT")
-
-
 class PostgresEngine:
     """A `WriteEngine` over one connection, opened anew after a failure."""
 
@@ -157,7 +138,7 @@ class PostgresEngine:
     def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
         try:
             connection = self._begun()
-            with _ending(connection):
+            with connection.ending():
                 return work(connection)
         except BaseException:
             self.close()
@@ -176,7 +157,9 @@ class PostgresEngine:
         self._connection.begin_to_write()
         return self._connection
 
-    def placed(self, connection: SqlConnection, deposits: Sequence[Deposit]) -> None:
+    def placed(
+        self, connection: SqlConnection, deposits: Sequence[Deposit], kept: CommitReceipt
+    ) -> None:
         """Nothing else waits for it."""
 
     def translate(self, error: BaseException) -> BaseException:
