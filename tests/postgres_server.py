@@ -18,7 +18,8 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from hotset.store.postgres.schema import make_desk, make_schema
+from hotset.store.postgres.people import join_project, make_project
+from hotset.store.postgres.schema import let_in, make_schema
 from hotset.store.postgres.store import PostgresStore
 from tests.waiting import wait_until
 
@@ -79,8 +80,8 @@ class TeamDatabase:
         self.dsn = owner.replace(OWNER, TEAM)
         self.log = Path(conninfo_to_dict(owner)["host"]) / "log"
         self.run_as_owner(f"CREATE ROLE {TEAM} LOGIN")
-        self.run_as_owner(f"GRANT CREATE ON SCHEMA public TO {TEAM}")
-        make_schema(self.dsn)
+        make_schema(owner)
+        let_in(owner, TEAM)
 
     def run_as_owner(self, sql: str) -> None:
         with psycopg.connect(self._owner) as connection:
@@ -102,14 +103,11 @@ class TeamDatabase:
         finally:
             self.run_as_owner(f"ALTER ROLE {TEAM} LOGIN")
 
+    def new_token(self) -> str:
+        """Of the owner of a new project."""
+        invitation = make_project(self._owner, f"project {next(self._numbers)}", "ann")
+        return join_project(self.dsn, invitation)
+
     def open_fresh(self) -> PostgresStore:
         """The store of a new desk."""
-        return self.open_desk(f"project {next(self._numbers)}")
-
-    def open_desk(self, project: str, person: str = "ann") -> PostgresStore:
-        make_desk(self.dsn, project, person)
-        return PostgresStore.open(self.dsn, project, person)
-
-    def open_again(self, store: PostgresStore) -> PostgresStore:
-        """The same desk, as another gateway opens it."""
-        return PostgresStore(self.dsn, store.desk)
+        return PostgresStore(self.dsn, self.new_token())

@@ -13,6 +13,7 @@ from hotset.nouns.page import Kind
 from hotset.store.connection import Tuning
 from hotset.store.outbox import pack_deposits, unpack_deposits
 from hotset.store.postgres.connection import PostgresConnection
+from hotset.store.postgres.store import PostgresStore
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_contract import CHECKS
@@ -23,14 +24,15 @@ from hotset.testing.store_talk import StoreTalk, kept, turn_of
 @pytest.fixture
 def gateways(postgres, tmp_path):
     """The shared desk, and a function that opens one more gateway of it."""
-    shared = postgres.open_fresh()
+    token = postgres.new_token()
+    shared = PostgresStore(postgres.dsn, token)
     opened = [shared]
 
     def gateway(name: str = "") -> SqliteStore:
         store = SqliteStore.open(
             tmp_path / (name or f"gateway-{len(opened)}"),
             Tuning(ballast_bytes=4096),
-            team=partial(PostgresConnection, postgres.dsn, shared.desk),
+            team=partial(PostgresConnection, postgres.dsn, token),
         )
         opened.append(store)
         return store
@@ -46,12 +48,11 @@ def test_a_gateway_keeps_the_contract_of_a_store(check, postgres, tmp_path):
     opened = []
 
     def gateway() -> SqliteStore:
-        desk = postgres.open_fresh()
         opened.append(
             SqliteStore.open(
                 tmp_path / f"{len(opened)}",
                 Tuning(ballast_bytes=4096),
-                team=partial(PostgresConnection, postgres.dsn, desk.desk),
+                team=partial(PostgresConnection, postgres.dsn, postgres.new_token()),
             )
         )
         return opened[-1]

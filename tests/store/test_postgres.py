@@ -15,10 +15,11 @@ from pglast import ast
 from pglast.enums import BoolExprType
 from pglast.visitors import Ancestor, Visitor
 
-from hotset.errors import NotFound, StoreFailed
+from hotset.errors import BadInput, StoreFailed
 from hotset.nouns.page import Role
 from hotset.store.postgres.connection import escape, unescape
 from hotset.store.postgres.dialect import TABLE_NAMES
+from hotset.store.postgres.people import People, join_project
 from hotset.store.postgres.store import PostgresStore
 from hotset.store.sqlite import SqliteStore
 from hotset.testing.store_contract import CHECKS
@@ -141,26 +142,91 @@ def test_every_statement_names_its_desk(postgres):
 
 @pytest.mark.row("X5")
 def test_a_statement_that_forgets_its_desk_sees_nothing_of_another(postgres):
-    with postgres.open_fresh() as mine, postgres.open_fresh() as theirs:
+    token, other = postgres.new_token(), postgres.new_token()
+    with PostgresStore(postgres.dsn, token) as mine, PostgresStore(postgres.dsn, other) as theirs:
         StoreTalk(mine).turn("mine", "yes")
         StoreTalk(theirs).turn("theirs", "no")
-        with psycopg.connect(postgres.dsn) as connection:
-            for table in TABLE_NAMES:
-                assert connection.execute(f"SELECT * FROM {table}").fetchall() == []
-            for name, value in (("project", mine.desk.project), ("desk", mine.desk.id)):
-                connection.execute(f"SELECT set_config('hotset.{name}', %s, true)", [value])
-            [(found,)] = connection.execute("SELECT count(*) FROM session").fetchall()
-            assert found == 1
+    with psycopg.connect(postgres.dsn) as connection:
+        for table in TABLE_NAMES:
+            assert connection.execute(f"SELECT * FROM {table}").fetchall() == []
+        connection.execute("SELECT set_config('hotset.token', %s, true)", [other])
+        [theirs] = connection.execute("SELECT project, desk FROM own_desk()").fetchall()
+        connection.execute("SELECT set_config('hotset.token', %s, true)", [token])
+        [found] = connection.execute("SELECT count(*) FROM session").fetchone()
+        assert found == 1
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(
+                "INSERT INTO session (project, desk, changed) VALUES (%s, %s, 1)", theirs
+            )
+
+
+@pytest.mark.row("V17")
+def test_a_gateway_cannot_read_who_is_there_nor_any_token(postgres):
+    with psycopg.connect(postgres.dsn, autocommit=True) as connection:
+        for table in ("project", "desk", "token", "access"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                connection.execute(
-                    "INSERT INTO session (project, desk, changed) VALUES (%s, %s, 1)",
-                    [theirs.desk.project, theirs.desk.id],
-                )
+                connection.execute(f"SELECT * FROM {table}")
+        for call in ("make_project('a', 'b')", "as_owner()", "note_access(NULL, 'a', 'b', 'c')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"SELECT {call}")
 
 
-def test_a_desk_that_nobody_made_is_refused(postgres):
-    with pytest.raises(NotFound, match="hotset team join"):
-        PostgresStore.open(postgres.dsn, "nobody made this", "ann")
+@pytest.mark.row("V17")
+def test_a_token_that_was_revoked_opens_nothing(postgres):
+    token = postgres.new_token()
+    with PostgresStore(postgres.dsn, token) as store:
+        StoreTalk(store).turn("mine", "yes")
+        people = People(postgres.dsn, token)
+        [ann] = people.everyone()
+        assert (ann.name, ann.role, ann.tokens) == ("ann", "owner", 1)
+        newer = people.rotate()
+        with pytest.raises(StoreFailed, match="but not write"):
+            StoreTalk(store).turn("again", "no")
+        with pytest.raises(StoreFailed, match="not good any more"):
+            store.census()
+    with PostgresStore(postgres.dsn, newer) as store:
+        assert store.census().turns == 1
+    assert People(postgres.dsn, newer).revoke("ann") == 1
+    with pytest.raises(StoreFailed, match="not good any more"):
+        PostgresStore(postgres.dsn, newer).census()
+
+
+@pytest.mark.row("V17")
+def test_roles_hold(postgres):
+    owner = People(postgres.dsn, postgres.new_token())
+    bob = join_project(postgres.dsn, owner.invite("bob", "member"))
+    eve = join_project(postgres.dsn, owner.invite("eve", "reader"))
+    with pytest.raises(BadInput, match="only an owner"):
+        People(postgres.dsn, bob).invite("mallory", "owner")
+    with pytest.raises(BadInput, match="only an owner"):
+        People(postgres.dsn, bob).revoke("ann")
+    with PostgresStore(postgres.dsn, bob) as store:
+        StoreTalk(store).turn("mine", "yes")
+    with PostgresStore(postgres.dsn, eve) as store:
+        assert store.census().turns == 0
+        with pytest.raises(StoreFailed, match="but not write"):
+            StoreTalk(store).turn("mine", "yes")
+    assert [each.did for each in owner.accesses()] == [
+        *("joined", "invited as reader", "joined", "invited as member"),
+        *("joined", "made the project"),
+    ]
+    with pytest.raises(BadInput, match="only an owner"):
+        People(postgres.dsn, bob).accesses()
+
+
+@pytest.mark.row("V17")
+def test_an_invitation_is_good_once(postgres):
+    owner = People(postgres.dsn, postgres.new_token())
+    invitation = owner.invite("bob", "member")
+    token = join_project(postgres.dsn, invitation)
+    with pytest.raises(BadInput, match="ask an owner"):
+        join_project(postgres.dsn, invitation)
+    with pytest.raises(StoreFailed, match="not good any more"):
+        PostgresStore(postgres.dsn, invitation).census()
+    second = join_project(postgres.dsn, People(postgres.dsn, token).invite_self())
+    with PostgresStore(postgres.dsn, token) as one, PostgresStore(postgres.dsn, second) as other:
+        StoreTalk(one).turn("at one machine", "yes")
+        assert other.census().turns == 1
 
 
 @pytest.mark.row("X5")
@@ -178,8 +244,8 @@ def test_a_store_moves_to_postgres_and_back_row_for_row(postgres, tmp_path):
 
 @pytest.mark.row("X5")
 def test_two_gateways_give_one_session_one_line(postgres):
-    one = postgres.open_fresh()
-    with one, postgres.open_again(one) as other:
+    token = postgres.new_token()
+    with PostgresStore(postgres.dsn, token) as one, PostgresStore(postgres.dsn, token) as other:
         talks = [StoreTalk(one, key="same"), StoreTalk(other, key="same")]
         history = []
         for number in range(100):
@@ -196,8 +262,8 @@ def test_two_gateways_give_one_session_one_line(postgres):
 
 @pytest.mark.row("X5")
 def test_gateways_that_write_at_once_lose_nothing_and_number_everything_once(postgres):
-    one = postgres.open_fresh()
-    with one, postgres.open_again(one) as other:
+    token = postgres.new_token()
+    with PostgresStore(postgres.dsn, token) as one, PostgresStore(postgres.dsn, token) as other:
 
         def talk(number: int) -> None:
             store = (one, other)[number % 2]
@@ -214,8 +280,8 @@ def test_gateways_that_write_at_once_lose_nothing_and_number_everything_once(pos
 
 
 def test_a_follower_misses_no_page_while_others_write(postgres):
-    one = postgres.open_fresh()
-    with one, postgres.open_again(one) as other:
+    token = postgres.new_token()
+    with PostgresStore(postgres.dsn, token) as one, PostgresStore(postgres.dsn, token) as other:
         done = threading.Event()
 
         def write() -> None:
@@ -250,7 +316,7 @@ def test_connections_that_the_server_cut_off_are_made_anew(postgres):
 
 def test_a_server_that_is_away_is_named_without_the_password():
     with pytest.raises(StoreFailed, match="does not answer") as failed:
-        PostgresStore.open("host=/nowhere dbname=team user=me password=secret", "any", "me")
+        PostgresStore("host=/nowhere dbname=team user=me password=secret", "token").census()
     assert "secret" not in str(failed.value)
 
 

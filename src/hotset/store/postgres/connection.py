@@ -20,7 +20,6 @@ from hotset.errors import (
     BadInput,
     DiskFull,
     HotsetError,
-    NotFound,
     PageDamaged,
     StoreBusy,
     StoreFailed,
@@ -29,18 +28,14 @@ from hotset.store.engine import SqlCursor
 from hotset.store.postgres.dialect import Desk, translate
 
 _AT_ONCE = 256  # rows of a stream in memory
-_NAME = "SELECT set_config('hotset.project', $1, true), set_config('hotset.desk', $2, true)"
-_COUNT = """
-    WITH counted AS (
-        UPDATE desk SET commits = commits + 1 WHERE project = $1::uuid AND id = $2::uuid
-        RETURNING commits)
-    SELECT commits, set_config('hotset.commit', commits::text, true) FROM counted
-"""
+_SHOW = "SELECT set_config('hotset.token', $1, true)"
+_OWN_DESK = "SELECT project::text, desk::text FROM own_desk()"
+_VERSION = "SELECT commits FROM own_desk()"
+_COUNT = "SELECT count_commit()"
 _NAME_BATCH = """
     INSERT INTO batch (project, desk, id, commit)
     VALUES ($1::uuid, $2::uuid, $3, current_setting('hotset.commit')::bigint)
 """
-_VERSION = "SELECT commits FROM desk WHERE project = $1::uuid AND id = $2::uuid"
 _HASH_BYTES = 32
 _TEXT, _VARCHAR = 25, 1043
 _HASH = re.compile(r"\\x[0-9a-f]{64}")
@@ -110,8 +105,8 @@ class _HashLoader(Loader):
 class PostgresConnection:
     """A connection of one desk: every statement sees and writes its rows alone."""
 
-    def __init__(self, dsn: str, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, dsn: str, token: str) -> None:
+        self._token = token
         self._changes = 0
         self._depth = 0
         self._native = psycopg.connect(
@@ -127,6 +122,21 @@ class PostgresConnection:
         adapters.register_dumper(bytes, _BytesDumper)
         adapters.register_loader(_TEXT, _TextLoader)
         adapters.register_loader(_VARCHAR, _HashLoader)
+        if (row := self._ask(_OWN_DESK)) is None:
+            self.close()
+            raise StoreFailed(
+                "the token for the team's store is not good any more; ask an owner of the project "
+                "for another invitation, then: hotset team join"
+            )
+        self._desk = Desk(*row)
+
+    def _ask(self, sql: str) -> Any:
+        """The row of a statement that names no table."""
+        with self._native.pipeline():
+            self._begin("READ ONLY")
+            cursor = self._native.execute(sql)
+            self._native.execute("COMMIT")
+        return cursor.fetchone()
 
     def execute(self, sql: str, given: Any = None, /) -> SqlCursor:
         statement = translate(sql)
@@ -163,22 +173,19 @@ class PostgresConnection:
         `batch` is a name by which it can be found whether it was committed."""
         with self._native.pipeline():
             self._begin("")
-            counted = self._native.execute(_COUNT, self._owner)
+            counted = self._native.execute(_COUNT)
             if batch:
-                self._native.execute(_NAME_BATCH, [*self._owner, batch])
+                self._native.execute(_NAME_BATCH, [self._desk.project, self._desk.id, batch])
         self._depth = 1
-        if (row := counted.fetchone()) is None:
+        [number] = counted.fetchone() or (None,)
+        if number is None:
             self.end("ROLLBACK")
-            raise NotFound("your desk is not in the store any more; make one: hotset team join")
-        return int(row[0])
+            raise StoreFailed("you may read this project but not write to it; ask an owner")
+        return int(number)
 
     def _begin(self, how: str) -> None:
         self._native.execute(f"BEGIN {how}")
-        self._native.execute(_NAME, self._owner)
-
-    @property
-    def _owner(self) -> list[str]:
-        return [self._desk.project, self._desk.id]
+        self._native.execute(_SHOW, [self._token])
 
     def has_batch(self, batch: str) -> bool:
         """True if a transaction with this name was committed."""
@@ -198,8 +205,8 @@ class PostgresConnection:
 
     def version(self) -> int:
         """How many transactions were counted."""
-        found = self._native.execute(_VERSION, self._owner).fetchone()
-        return int(found[0]) if found else 0
+        [number] = self._ask(_VERSION) or (0,)
+        return int(number)
 
     def end(self, how: str) -> None:
         """End the transaction. Raises if it was not committed."""

@@ -1,15 +1,15 @@
-"""The schema of a team's store, and the desks in it."""
+"""The schema of a team's store."""
 
 from __future__ import annotations
 
-import uuid
 from importlib.resources import files
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from hotset.errors import NotFound, StoreFailed, StoreTooNew
-from hotset.store.postgres.dialect import Desk
+from hotset.errors import StoreFailed, StoreTooNew
+from hotset.store.postgres.dialect import TABLE_NAMES
 
 VERSION = 1
 _LOCK = 0x686F7473  # of the advisory lock under which a schema is made
@@ -32,7 +32,9 @@ def make_schema(dsn: str) -> None:
                 f"up to {VERSION}): update hotset; nothing was changed"
             )
         if version == 0:
-            connection.execute((files(__package__) / "schema.sql").read_bytes())
+            for name in ("people.sql", "schema.sql"):
+                connection.execute((files(__package__) / name).read_bytes())
+            connection.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC")
             connection.execute("CREATE TABLE hotset_schema (version bigint NOT NULL)")
             connection.execute("INSERT INTO hotset_schema VALUES (%s)", [VERSION])
 
@@ -47,31 +49,29 @@ def _version(connection: psycopg.Connection) -> int:
     return int(row[0])
 
 
-def make_desk(dsn: str, project: str, person: str) -> None:
-    """Make the desk of a person in a project, and the project, where they are missing."""
+def let_in(dsn: str, gateway: str) -> None:
+    """Give a role of the database what gateways need, and nothing else."""
+    role = sql.Identifier(gateway)
     with psycopg.connect(dsn) as connection:
-        connection.execute(
-            "INSERT INTO project (id, name) VALUES (%s, %s) ON CONFLICT DO NOTHING",
-            [uuid.uuid4(), project],
-        )
-        connection.execute(
-            "INSERT INTO desk (project, id, person) "
-            "SELECT id, %s, %s FROM project WHERE name = %s ON CONFLICT DO NOTHING",
-            [uuid.uuid4(), person, project],
-        )
+        for statement in _GRANTS:
+            connection.execute(sql.SQL(statement).format(role=role))
 
 
-def find_desk(dsn: str, project: str, person: str) -> Desk:
-    """The desk of a person in a project. Raises `NotFound`."""
-    with psycopg.connect(dsn) as connection:
-        row = connection.execute(
-            "SELECT desk.project, desk.id FROM desk JOIN project ON project.id = desk.project "
-            "WHERE project.name = %s AND desk.person = %s",
-            [project, person],
-        ).fetchone()
-    if row is None:
-        raise NotFound(
-            f"{person} has no desk in project {project} of {address(dsn)}; make one: "
-            f"hotset team join {project}"
+_GRANTS = (
+    *(f"GRANT SELECT, INSERT, UPDATE ON {name} TO {{role}}" for name in TABLE_NAMES),
+    *(
+        f"GRANT EXECUTE ON FUNCTION {name} TO {{role}}"
+        for name in (
+            "hash_of",
+            "own_desk",
+            "count_commit",
+            "invite",
+            "invite_self",
+            "join_project",
+            "rotate_token",
+            "revoke_tokens",
+            "people",
+            "accesses",
         )
-    return Desk(*map(str, row))
+    ),
+)

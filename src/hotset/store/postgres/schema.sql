@@ -3,22 +3,10 @@
 -- together, those of a project can be moved as a whole, and no statement meets the rows of another.
 -- Row-level security behind that holds also where a statement forgets it.
 
--- Read and compared by bytes, as Python and SQLite do, whatever the database's locale.
-CREATE DOMAIN words AS text COLLATE "C";
 -- The hash of something, as \x and 64 digits; another word where something has no hash. Of another
 -- base type than words, so that a reader of rows can tell the two apart.
 CREATE DOMAIN hash AS varchar COLLATE "C";
 CREATE DOMAIN moment AS double precision;
-
-CREATE TABLE project (id uuid PRIMARY KEY, name words NOT NULL UNIQUE);
-
--- Every write begins by counting here: that is the desk's lock, its order and its version at once. So the
--- numbers (seq) of a desk's rows are in the order of its commits, and who follows them misses none.
-CREATE TABLE desk (
-    project uuid NOT NULL REFERENCES project, id uuid NOT NULL, person words NOT NULL,
-    commits bigint NOT NULL DEFAULT 0, PRIMARY KEY (project, id)
-);
-CREATE UNIQUE INDEX desk_person ON desk (project, person);
 
 -- `changed` is the commit that wrote a row last: what is new since a commit is found by it alone.
 
@@ -217,8 +205,8 @@ CREATE TABLE batch (
     project uuid NOT NULL, desk uuid NOT NULL, id words, commit bigint NOT NULL, PRIMARY KEY (project, desk, id)
 );
 
--- Behind the filter in every statement: a transaction sees and writes the rows of the desk that it has
--- named, and none where it has named none. FORCE holds for the owner of the tables too; only a
+-- Behind the filter in every statement: a transaction sees and writes the rows of the desk whose token it
+-- has shown, and none where it has shown none. FORCE holds for the owner of the tables too; only a
 -- superuser is exempt, so gateways never are one.
 DO $$
 DECLARE
@@ -231,9 +219,7 @@ BEGIN
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', each);
         EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', each);
         EXECUTE format(
-            'CREATE POLICY of_desk ON %I USING ('
-            'project = nullif(current_setting(''hotset.project'', true), '''')::uuid AND '
-            'desk = nullif(current_setting(''hotset.desk'', true), '''')::uuid)',
+            'CREATE POLICY of_desk ON %I USING ((project, desk) = (SELECT own.project, own.desk FROM own_desk() AS own))',
             each);
     END LOOP;
 END

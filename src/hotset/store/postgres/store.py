@@ -24,8 +24,7 @@ from hotset.store.postgres.connection import (
     translate_error,
     translate_errors,
 )
-from hotset.store.postgres.dialect import Desk
-from hotset.store.postgres.schema import address, find_desk
+from hotset.store.postgres.schema import address
 from hotset.store.sql_store import SqlStore
 
 if TYPE_CHECKING:
@@ -38,22 +37,15 @@ _Answer = TypeVar("_Answer")
 class PostgresStore(SqlStore):
     """A `Store` of one desk. Use it from any thread; open it anew after a fork."""
 
-    def __init__(self, dsn: str, desk: Desk, limits: PoolLimits = PoolLimits()) -> None:  # noqa: B008 - frozen
-        """Use `PostgresStore.open`."""
-        self.desk = desk
+    def __init__(self, dsn: str, token: str, limits: PoolLimits = PoolLimits()) -> None:  # noqa: B008 - frozen
+        """`token` says whose desk it is."""
         self.where = address(dsn)
-        self._open_one = partial(PostgresConnection, dsn, desk)
+        self._open_one = partial(PostgresConnection, dsn, token)
         self._pool = Pool(self._open_one, limits)
         self._starting = threading.Lock()
         self._started: Writer | None = None
         self._engine: PostgresEngine | None = None
         self._closed = False
-
-    @classmethod
-    def open(cls, dsn: str, project: str, person: str) -> Self:
-        """The store of a person in a project. Raises `NotFound` where there is no such desk."""
-        with translate_errors(address(dsn)):
-            return cls(dsn, find_desk(dsn, project, person))
 
     def __enter__(self) -> Self:
         return self
