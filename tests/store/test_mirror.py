@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import count
+from pathlib import Path
 
 import pytest
 from tests.waiting import wait_until
@@ -12,13 +13,19 @@ from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import Kind
 from hotset.store.connection import Tuning
 from hotset.store.outbox import pack_deposits, unpack_deposits
-from hotset.store.postgres.connection import PostgresConnection
 from hotset.store.postgres.store import PostgresStore
 from hotset.store.sqlite import SqliteStore
+from hotset.store.team_link import TeamLink, write_team_link
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_contract import CHECKS
 from hotset.testing.store_memory_contract import fact
 from hotset.testing.store_talk import StoreTalk, kept, turn_of
+
+
+def open_gateway(folder: Path, dsn: str, token: str) -> SqliteStore:
+    folder.mkdir(exist_ok=True)
+    write_team_link(folder, TeamLink(dsn, "project", "ann", token))
+    return SqliteStore.open(folder, Tuning(ballast_bytes=4096))
 
 
 @pytest.fixture
@@ -29,13 +36,9 @@ def gateways(postgres, tmp_path):
     opened = [shared]
 
     def gateway(name: str = "") -> SqliteStore:
-        store = SqliteStore.open(
-            tmp_path / (name or f"gateway-{len(opened)}"),
-            Tuning(ballast_bytes=4096),
-            team=partial(PostgresConnection, postgres.dsn, token),
-        )
-        opened.append(store)
-        return store
+        folder = tmp_path / (name or f"gateway-{len(opened)}")
+        opened.append(open_gateway(folder, postgres.dsn, token))
+        return opened[-1]
 
     yield shared, gateway
     for store in reversed(opened):
@@ -45,19 +48,8 @@ def gateways(postgres, tmp_path):
 @pytest.mark.row("X5")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_a_gateway_keeps_the_contract_of_a_store(check, postgres, tmp_path):
-    opened = []
-
-    def gateway() -> SqliteStore:
-        opened.append(
-            SqliteStore.open(
-                tmp_path / f"{len(opened)}",
-                Tuning(ballast_bytes=4096),
-                team=partial(PostgresConnection, postgres.dsn, postgres.new_token()),
-            )
-        )
-        return opened[-1]
-
-    check(gateway)
+    numbers = count()
+    check(lambda: open_gateway(tmp_path / f"{next(numbers)}", postgres.dsn, postgres.new_token()))
 
 
 @pytest.mark.row("X5")

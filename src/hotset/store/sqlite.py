@@ -55,7 +55,7 @@ from hotset.store.wal import (
 
 if TYPE_CHECKING:
     from hotset.nouns.deposit import CommitReceipt, Deposit
-    from hotset.store.write_side import OpenRemote, WriteSide
+    from hotset.store.write_side import WriteSide
 
 
 _MAGIC = b"SQLite format 3\0"
@@ -83,7 +83,6 @@ class SqliteStore(SqlStore):
         connection: Connection,
         *,
         only_read: str = "",
-        team: OpenRemote | None = None,
     ) -> None:
         """Use `SqliteStore.open`, or `open_to_look`."""
         self.folder = folder
@@ -92,7 +91,6 @@ class SqliteStore(SqlStore):
         """Why nothing can be added; empty if it can."""
         self._tuning = tuning
         self._in_use = in_use
-        self._team = team
         self._process = os.getpid()
         self._closed = False
         open_one = partial(connect, self.database, tuning, file=connection.file)
@@ -118,11 +116,10 @@ class SqliteStore(SqlStore):
         tuning: Tuning = Tuning(),  # noqa: B008 - frozen
         *,
         makes_folder: bool = True,
-        team: OpenRemote | None = None,
     ) -> Self:
-        """Open the store in a folder; creates both if they are missing. With `team`, it is kept
-        like a desk of a team's database."""
-        store = cls._open(folder, tuning, makes_folder=makes_folder, team=team)
+        """Open the store in a folder; creates both if they are missing. One that joined a team
+        is kept like a desk of its database."""
+        store = cls._open(folder, tuning, makes_folder=makes_folder)
         store._writing()  # noqa: SLF001 - this class's own
         return store
 
@@ -133,7 +130,6 @@ class SqliteStore(SqlStore):
         tuning: Tuning,
         *,
         makes_folder: bool = True,
-        team: OpenRemote | None = None,
     ) -> Self:
         folder = private_folder(Path(folder), makes=makes_folder)
         in_use = mark_in_use(folder)
@@ -141,7 +137,7 @@ class SqliteStore(SqlStore):
             with opening_lock(folder, tuning.patience), translate_errors(folder / DATABASE):
                 connection = _prepare(folder / DATABASE, tuning)
             with closing_on_error(connection):
-                return cls(folder, tuning, in_use, connection, team=team)
+                return cls(folder, tuning, in_use, connection)
         except BaseException:
             os.close(in_use)
             raise
@@ -280,7 +276,7 @@ class SqliteStore(SqlStore):
             with self._starting:
                 if self._first is not None:
                     self._started = WriteSide(
-                        self.folder, self._tuning, self._first, self._open_one, self._team
+                        self.folder, self._tuning, self._first, self._open_one
                     )
                     self._first = None
         if self._started is None:

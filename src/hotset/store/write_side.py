@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeVar
 
 import apsw
 
-from hotset.errors import DiskFull
+from hotset.errors import DiskFull, StoreFailed
 from hotset.nouns.deposit import CommitReceipt, Deposit
 from hotset.store import exchange
 from hotset.store.connection import (
@@ -26,14 +26,9 @@ from hotset.store.connection import (
 from hotset.store.engine import ImportingEngine, SqlConnection
 from hotset.store.port import Row
 from hotset.store.store_files import DATABASE, Ballast
+from hotset.store.team_link import TeamLink, read_team_link
 from hotset.store.wal import Checkpointer, commit, save_lost_wal, sync_seal
 from hotset.store.writer import Writer
-
-if TYPE_CHECKING:
-    from hotset.store.postgres.connection import PostgresConnection
-
-OpenRemote: TypeAlias = "Callable[[], PostgresConnection]"
-"""Opens a connection to the desk of a team."""
 
 _Answer = TypeVar("_Answer")
 _FULL = "the disk is full; make room, nothing that was kept is lost"
@@ -48,7 +43,6 @@ class WriteSide:
         tuning: Tuning,
         connection: Connection,
         open_one: Callable[[], Connection],
-        team: OpenRemote | None = None,
     ) -> None:
         self._folder, self._database = folder, folder / DATABASE
         self._open_one = open_one
@@ -60,10 +54,8 @@ class WriteSide:
             connection, open_one, self.ballast, self._checkpointer, self._database
         )
         self._whole: ImportingEngine = self.engine
-        if team is not None:
-            from hotset.store.postgres.mirror import MirroredEngine  # noqa: PLC0415 - an extra
-
-            self._whole = MirroredEngine(self.engine, open_one, team)
+        if (link := read_team_link(folder)) is not None:
+            self._whole = _mirrored(self.engine, open_one, link, folder)
         self.writer = Writer(self._whole)
 
     def load(self, rows: Iterable[Row], *, gaps: bool) -> int:
@@ -75,6 +67,19 @@ class WriteSide:
         self.writer.close()
         self._whole.close()
         self._checkpointer.close()
+
+
+def _mirrored(
+    engine: SqliteEngine, open_one: Callable[[], Connection], link: TeamLink, folder: Path
+) -> ImportingEngine:
+    try:
+        from hotset.store.postgres.mirror import MirroredEngine  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise StoreFailed(
+            f"{link.project} is a project of a team, which needs psycopg: "
+            "pip install 'hotset[teams]'"
+        ) from error
+    return MirroredEngine(engine, open_one, link.connect, folder)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ import msgspec
 import psycopg
 
 from hotset.errors import HotsetError
+from hotset.files.lock import hold_lock
 from hotset.files.scope import PROCESS
 from hotset.nouns.deposit import CommitReceipt, Deposit
 from hotset.nouns.note import Scope
@@ -42,9 +43,14 @@ _Answer = TypeVar("_Answer")
 
 _LOOK_EVERY = 5.0  # seconds, for what other gateways wrote
 _TRY_EVERY = 0.5  # seconds, while the database is away
+_DRAINING = "team.draining"
 _PORTION = 256  # commits fetched at once
 _DRAINED_AT_ONCE = 16  # groups of deposits in one transaction
 _SCOPE_AT = [name for name, _ in NOTE.columns].index("scope")
+
+
+class _OthersWait(Exception):
+    """Another process of this machine has put something into the outbox: it goes first."""
 
 
 class MirroredEngine:
@@ -55,8 +61,10 @@ class MirroredEngine:
         local: SqliteEngine,
         open_local: Callable[[], Connection],
         open_remote: Callable[[], PostgresConnection],
+        folder: Path,
     ) -> None:
         self._local = local
+        self._folder = folder
         self._open_local = open_local
         self._open_remote = open_remote
         self._remote: PostgresConnection | None = None
@@ -79,7 +87,7 @@ class MirroredEngine:
             if not self.is_alone:
                 try:
                     return self._together(work)
-                except psycopg.OperationalError:
+                except (psycopg.OperationalError, _OthersWait):
                     self._disconnect()
                     self.is_alone = True
                     self._wake.set()
@@ -93,6 +101,8 @@ class MirroredEngine:
 
         def write_to_both(connection: SqlConnection) -> _Answer:
             nonlocal has_ended
+            if outbox.count_items(connection):
+                raise _OthersWait
             recording = RecordingConnection(connection)
             answer = work(recording)
             if not has_ended:  # the disk may have been full the first time
@@ -180,7 +190,9 @@ class MirroredEngine:
         while not self._closing:
             try:
                 remote = remote or self._open_remote()
-                self._drain(connection, remote)
+                if self.is_alone:
+                    with hold_lock(self._folder / _DRAINING, "another process sends what waits"):
+                        self._drain(connection, remote)
                 self._look(remote)
             except (psycopg.Error, HotsetError):
                 if remote is not None:

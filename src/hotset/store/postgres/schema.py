@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from hotset.errors import StoreFailed, StoreTooNew
+from hotset.errors import BadInput, StoreFailed, StoreTooNew
 from hotset.store.postgres.dialect import TABLE_NAMES
 
 VERSION = 1
@@ -17,8 +17,33 @@ _LOCK = 0x686F7473  # of the advisory lock under which a schema is made
 
 def address(dsn: str) -> str:
     """Where a store is, without the password."""
-    parts = conninfo_to_dict(dsn)
+    parts = conninfo(dsn)
     return f"{parts.get('host', 'localhost')}/{parts.get('dbname', '')}"
+
+
+def conninfo(dsn: str) -> dict[str, str]:
+    """The parts of an address. Raises `BadInput` for none."""
+    try:
+        return {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    except psycopg.ProgrammingError as error:
+        raise BadInput(
+            f"not an address of PostgreSQL: {error}; one looks like postgresql://me@host/team"
+        ) from None
+
+
+def make_role(dsn: str, name: str, password: str) -> str:
+    """The address for gateways: that of a role which may do nothing yet. One that exists gets this
+    password."""
+    role = sql.Identifier(name)
+    with psycopg.connect(dsn) as connection:
+        there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone()
+        how = sql.SQL("ALTER" if there else "CREATE")
+        connection.execute(
+            sql.SQL("{how} ROLE {role} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {password}").format(
+                how=how, role=role, password=sql.Literal(password)
+            )
+        )
+    return make_conninfo(dsn, user=name, password=password)
 
 
 def make_schema(dsn: str) -> None:
