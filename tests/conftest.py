@@ -69,3 +69,12 @@ def _tokenizer() -> None:
     """Is loaded: on a busy machine the first plan of a process would wait for it longer than a call
     waits for its plan."""
     tokens.warm()
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A real PostgreSQL with the tables of a team's store, for all tests of this process."""
+    from tests.postgres_server import TeamDatabase, postgres_server  # noqa: PLC0415 - few need it
+
+    with postgres_server() as dsn:
+        yield TeamDatabase(dsn)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hotset.store.postgres.people import join_project, make_project
 from hotset.store.postgres.schema import let_in, make_schema
@@ -102,6 +102,13 @@ class TeamDatabase:
             yield
         finally:
             self.run_as_owner(f"ALTER ROLE {TEAM} LOGIN")
+
+    def empty(self) -> str:
+        """The address of a database without any table, as its owner."""
+        name = f"empty_{next(self._numbers)}"
+        with psycopg.connect(self._owner, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return make_conninfo(self._owner, dbname=name)
 
     def new_token(self) -> str:
         """Of the owner of a new project."""

@@ -152,6 +152,7 @@ REVIEWED = {
         dialects.sse.Splitter._data dialects.view.IndexMap._hidden dialects.view.IndexMap._known
         dialects.view._View._got dialects.view._View._rounds dialects.view.DocumentView._bodies
         index.hybrid_search.Signals.failed runtime.maintenance._Lines._empty
+        store.postgres.mirror.RecordingConnection.written
         runtime.record.Record._got runtime.record.Record._beside_request
         runtime.record.Record._beside_reply runtime.reply_bytes.StreamTail._held
         runtime.turn.OwnTools._others sealing.sealer.KnownSecrets._by_head
@@ -232,6 +233,7 @@ REVIEWED = {
         index.entries.Entries._name_words index.entries._Names._known
         index.hybrid_search.IndexSearch._condemned sources.code.parsers.Parsers._gave_up
         sources.tools.tool_search.PastUses._uses store.connection.Readers._idle
+        store.postgres.connection.DeskReaders._idle
         window.ledger.Ledger._books""",
     "is one of the caches, or within one": """
         dialects.envelope.BodyCache.fronts files.lru.Lru._entries index.hot.HotReranker._read

@@ -324,17 +324,17 @@ def _first_line(error: psycopg.Error) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class PoolLimits:
+class ReaderLimits:
     connections: int = 4
     """At once: a reader more waits."""
     patience: float = 10.0
     """Seconds that it waits."""
 
 
-class Pool:
+class DeskReaders:
     """Connections of one desk, lent to one thread at a time."""
 
-    def __init__(self, open_one: Callable[[], PostgresConnection], limits: PoolLimits) -> None:
+    def __init__(self, open_one: Callable[[], PostgresConnection], limits: ReaderLimits) -> None:
         self._open = open_one
         self._patience = limits.patience
         self._idle: deque[PostgresConnection] = deque()

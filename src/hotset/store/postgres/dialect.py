@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+from hotset.files.lru import memo
 from hotset.store.memory_tables import TABLES
 
 TABLE_NAMES = ("blob", *(table.name for table in TABLES), "erasure", "batch")
@@ -34,7 +34,7 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class DeskStatement:
     sql: str
     parameters: tuple[int | str, ...]
     """Where each numbered parameter comes from: a place or a name in what is given."""
@@ -46,8 +46,8 @@ class Statement:
         return [*owner, *(values[place] for place in self.parameters)]
 
 
-@lru_cache(maxsize=1024)
-def translate(sql: str) -> Statement:
+@memo("statements for PostgreSQL", 1024, each=4000)
+def translate(sql: str) -> DeskStatement:
     """The statement for one desk: its project and its id are the first two parameters."""
     sql = _ONLY_SQLITE.sub("", sql)
     sql = _EACH.sub(r"json_array_elements_text((\1)::json) AS each(value)", sql)
@@ -66,7 +66,7 @@ def translate(sql: str) -> Statement:
         key: int | str = name or (int(place) - 1 if place else len(numbers))
         return f"${numbers.setdefault(key, len(numbers) + 3)}"
 
-    return Statement(_PARAMETER.sub(number, sql), tuple(numbers))
+    return DeskStatement(_PARAMETER.sub(number, sql), tuple(numbers))
 
 
 def _narrowed(match: re.Match[str]) -> str:

@@ -87,16 +87,15 @@ class People:
     def _ask(self, statement: LiteralString, *given: Any) -> Sequence[Any]:
         with psycopg.connect(self._dsn) as connection:
             connection.execute("SELECT set_config('hotset.token', %s, true)", [self._token])
+            if connection.execute("SELECT FROM own_desk()").fetchone() is None:
+                raise BadInput(
+                    "your token for the team's store is not good any more; ask an owner of the "
+                    "project for another invitation"
+                )
             try:
                 return connection.execute(statement, given).fetchall()
-            except (errors.InsufficientPrivilege, errors.NoDataFound) as error:
-                raise BadInput(_refusal(error)) from None
-
-
-def _refusal(error: psycopg.Error) -> str:
-    if isinstance(error, errors.NoDataFound):
-        return "the token for the team's store is not good any more; ask for another invitation"
-    return str(error.diag.message_primary)
+            except errors.InsufficientPrivilege as error:
+                raise BadInput(str(error.diag.message_primary)) from None
 
 
 def join_project(dsn: str, invitation: str, days: int = _DAYS) -> str:

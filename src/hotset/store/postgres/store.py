@@ -18,9 +18,9 @@ from hotset.errors import StoreFailed
 from hotset.store.engine import SqlConnection
 from hotset.store.port import Damage, Moved, Row
 from hotset.store.postgres.connection import (
-    Pool,
-    PoolLimits,
+    DeskReaders,
     PostgresConnection,
+    ReaderLimits,
     translate_error,
     translate_errors,
 )
@@ -37,11 +37,11 @@ _Answer = TypeVar("_Answer")
 class PostgresStore(SqlStore):
     """A `Store` of one desk. Use it from any thread; open it anew after a fork."""
 
-    def __init__(self, dsn: str, token: str, limits: PoolLimits = PoolLimits()) -> None:  # noqa: B008 - frozen
+    def __init__(self, dsn: str, token: str, limits: ReaderLimits = ReaderLimits()) -> None:  # noqa: B008 - frozen
         """`token` says whose desk it is."""
         self.where = address(dsn)
         self._open_one = partial(PostgresConnection, dsn, token)
-        self._pool = Pool(self._open_one, limits)
+        self._pool = DeskReaders(self._open_one, limits)
         self._starting = threading.Lock()
         self._started: Writer | None = None
         self._engine: PostgresEngine | None = None

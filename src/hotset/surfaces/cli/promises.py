@@ -264,7 +264,12 @@ PROMISES = (
         "A dashboard of the window as a memory map",
         RowState.WORKING,
     ),
-    Promise("X5", "Teams: many gateways over one shared store"),
+    Promise(
+        "X5",
+        "Teams: many gateways over one shared store",
+        RowState.PARTLY,
+        "the machines of a person share a desk in PostgreSQL; people share nothing yet",
+    ),
     Promise("X6", "Any recorded session can be replayed through any policy", RowState.WORKING),
 )
 

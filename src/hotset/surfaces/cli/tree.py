@@ -126,6 +126,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "tree:learn", "What sessions taught: status, why, compare, trial ..."
         ),
     },
+    "Team": {
+        "team": CommandEntry("tree:team", "Share a project with others: create, invite, join ..."),
+    },
     "Look": {
         "status": CommandEntry("status:status", "Whether a proxy serves, and what is kept."),
         "top": CommandEntry("top:top", "The window of the latest session, live."),
@@ -176,7 +179,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
 }
 
 
-_OF_COMMANDS = ("memory", "tools", "learn", "service", "continuity", "evolve")
+_OF_COMMANDS = ("memory", "tools", "learn", "service", "continuity", "evolve", "team")
 
 
 class Tree(LazyGroup):
@@ -392,4 +395,33 @@ def learn() -> None:
     Task success comes first: what could hide something is adopted only when a trial shows that
     success is no worse; what hides nothing (more is shown, or found in another order) by replay
     alone. Either is rolled back when success falls.
+    """
+
+
+TEAM = {
+    "create": CommandEntry("team:create", "Make a project of a team, and join it here."),
+    "invite": CommandEntry("team:invite", "An invitation for a person, or another machine."),
+    "join": CommandEntry("team:join", "Join the project of an invitation with this checkout."),
+    "list": CommandEntry("team:list_", "Who is in the project."),
+    "log": CommandEntry("team:log", "What was done to the project and its people."),
+    "revoke": CommandEntry("team:revoke", "End every token of a person."),
+    "rotate": CommandEntry("team:rotate", "Take a new token in place of this machine's."),
+    "leave": CommandEntry("team:leave", "Work alone from here on."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    sections={"Commands": TEAM},
+    epilog="\b\nExamples:\n"
+    "  hotset team create --store postgresql://postgres@localhost/team\n"
+    "  hotset team invite bob\n"
+    "  hotset team join hotset-invitation:eyJ...\n"
+    "  hotset team list",
+)
+def team() -> None:
+    """One PostgreSQL database for the machines and people of a project.
+
+    Each person has a desk there: all that their agents keep, on whichever machine. A session goes
+    on at another machine, and while the database is away everything goes on here.
     """
