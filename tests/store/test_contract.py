@@ -10,7 +10,7 @@ from hotset.testing.ram_store import RamStore
 from hotset.testing.store_contract import CHECKS, check_store
 
 
-@pytest.fixture(params=["sqlite", "postgres", "ram"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow), "ram"])
 def open_store(request, tmp_path):
     if request.param == "ram":
         return RamStore

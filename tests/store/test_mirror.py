@@ -46,12 +46,14 @@ def gateways(postgres, tmp_path):
 
 
 @pytest.mark.row("X5")
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_a_gateway_keeps_the_contract_of_a_store(check, postgres, tmp_path):
     numbers = count()
     check(lambda: open_gateway(tmp_path / f"{next(numbers)}", postgres.dsn, postgres.new_token()))
 
 
+@pytest.mark.slow
 @pytest.mark.row("X5")
 def test_what_one_gateway_keeps_is_in_the_database_and_reaches_another(gateways):
     shared, gateway = gateways
@@ -157,6 +159,7 @@ def test_notes_that_change_often_stay_few_at_every_gateway(gateways):
     assert other.note_versions(space, "key") == shared.note_versions(space, "key")
 
 
+@pytest.mark.rest_slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_any_deposit_can_wait_in_the_outbox(check):
     class Packing(RamStore):

@@ -124,6 +124,7 @@ def test_a_statement_without_its_desk_is_found(sql):
     assert unfiltered(sql)
 
 
+@pytest.mark.slow
 @pytest.mark.row("X5")
 def test_every_statement_names_its_desk(postgres):
     postgres.run_as_owner("ALTER ROLE hotset_team SET log_statement = 'all'")
