@@ -43,7 +43,7 @@ class Gateways:
                 folder,
                 openai_url=self.upstream.openai_url,
                 anthropic_url=self.upstream.anthropic_url,
-                knobs=SHORTENING,
+                knobs=SHORTENING if number % 2 else None,  # what one decided holds at the others
             )
             self.running[number] = proxy.__enter__()
         return self.running[number]
@@ -127,6 +127,16 @@ def test_a_machine_that_starts_while_the_database_is_away_serves(gateways, postg
         work(talk, 1, gateways.at(0))
     with PostgresStore(gateways.link.dsn, gateways.link.token) as shared:
         wait_until(lambda: shared.census().turns == 2)
+    past = [
+        {"role": "user", "content": "Where were we?"},
+        {"role": "assistant", "content": "At another machine."},
+    ]
+    elsewhere = Talk(gateways.at(1).address, "openai-chat", history=past)
+    with postgres.away():
+        assert not gateways.at(1).machine.keeper.store.refresh()
+        elsewhere.say("Go on.")
+        assert "away" in elsewhere.answer.header("x-hotset-degraded")
+    assert elsewhere.answer.status == 200
     gateways.stop(0)
     with SqliteStore.open(gateways.folder / "machine 0") as here:
         assert list(here.verify()) == []

@@ -17,6 +17,7 @@ from hotset.nouns.deposit import Billed, Deposit, HiddenKept, NoteWritten, PlanM
 from hotset.nouns.link import Link, link
 from hotset.nouns.memory import Ending
 from hotset.nouns.message import Reply, Request, Usage
+from hotset.nouns.page import Role
 from hotset.nouns.turn import Event, TurnId
 from hotset.runtime.background import Late, TooManyThreads
 from hotset.runtime.checkpoints import note_checkpoints
@@ -58,6 +59,9 @@ async def plan_turn(record: Record, machine: Machine) -> None:
         machine.background.spawn(_keep_outcome(outcome, record), "keep an outcome")
     if request is None or store is None or machine.keeper.trouble:
         return
+    if store.is_shared and (reason := await _refresh(request, record, store, machine)):
+        record.bypassed(reason)
+        return
     if request.previous:
         await _fail_open(_resume(request, record, store, machine), record)
         return
@@ -72,6 +76,23 @@ async def plan_turn(record: Record, machine: Machine) -> None:
         record.beside(machine.background.spawn(counting, "count what a call costs"))
     else:
         await _fail_open(planning, record)
+
+
+async def _refresh(request: Request, record: Record, store: Store, machine: Machine) -> str:
+    """Take over what other machines wrote. Why the call cannot be planned, if it cannot: a session
+    that only they know must not be sent in other forms than there."""
+    opened = record.sent.opened
+    queue = machine.bounded.of(opened.queue)
+    try:
+        if await queue.run(store.refresh):
+            return ""
+        asked = opened.received(machine.began)
+        begins = all(message.role is not Role.ASSISTANT for message in request.messages)
+        known = begins or asked is None or (await queue.run(store.origin, asked)).session
+    except Exception as error:
+        # fail open: the client's bytes go through unchanged
+        return f"the team's store could not be asked: {type(error).__name__}"
+    return "" if known else "the team's store is away, and this session is not known here"
 
 
 async def _find_arm(request: Request, record: Record, store: Store, machine: Machine) -> SessionArm:

@@ -86,6 +86,10 @@ class WriteEngine(Protocol):
 
 
 class ImportingEngine(WriteEngine, Protocol):
+    def refresh(self) -> bool:
+        """See `Store.refresh`."""
+        ...
+
     def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
         """Import rows, which wait in an unnamed file in the folder; see `Store.load`."""
         ...

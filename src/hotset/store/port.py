@@ -604,6 +604,16 @@ class Store(Protocol):
         """Every version that is kept, the oldest first."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """True if other machines write to it too."""
+        ...
+
+    def refresh(self) -> bool:
+        """Take over what other machines have written; False while that cannot be done. What is
+        kept here counts all the same."""
+        ...
+
     def version(self) -> int:
         """A number that changes with any commit of any thread or process; it can also change
         without one.

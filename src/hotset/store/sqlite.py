@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -45,6 +45,7 @@ from hotset.store.store_files import (
     refuse_links,
     wal_and_shm,
 )
+from hotset.store.team_link import read_team_link
 from hotset.store.wal import (
     committed_in,
     read_seal,
@@ -196,6 +197,13 @@ class SqliteStore(SqlStore):
         self._changes.close()
         os.close(self._in_use)
 
+    @cached_property
+    def is_shared(self) -> bool:
+        return not self.only_read and read_team_link(self.folder) is not None
+
+    def refresh(self) -> bool:
+        return not self.is_shared or self._writing().engine.refresh()
+
     def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
         return self._writing().writer.keep(deposits)
 
@@ -208,7 +216,7 @@ class SqliteStore(SqlStore):
         wal, _ = wal_and_shm(self.database)
         writing = self._writing()
         size = wal.stat().st_size if wal.exists() else 0
-        return Health(writing.ballast.out, writing.engine.full, size)
+        return Health(writing.ballast.out, writing.local.full, size)
 
     def missing(self) -> str:
         """What was committed, by the seal, and is lost; empty if nothing is."""

@@ -50,22 +50,22 @@ class WriteSide:
         self._checkpointer = Checkpointer(
             open_one, tuning.checkpoint_pages, partial(sync_seal, folder)
         )
-        self.engine = SqliteEngine(
+        self.local = SqliteEngine(
             connection, open_one, self.ballast, self._checkpointer, self._database
         )
-        self._whole: ImportingEngine = self.engine
+        self.engine: ImportingEngine = self.local
         if (link := read_team_link(folder)) is not None:
-            self._whole = _mirrored(self.engine, open_one, link, folder)
-        self.writer = Writer(self._whole)
+            self.engine = _mirrored(self.local, open_one, link, folder)
+        self.writer = Writer(self.engine)
 
     def load(self, rows: Iterable[Row], *, gaps: bool) -> int:
         """Import rows; see `Store.load`."""
-        return self._whole.load(rows, self._folder, gaps=gaps)
+        return self.engine.load(rows, self._folder, gaps=gaps)
 
     def close(self) -> None:
         """Write what still waits."""
         self.writer.close()
-        self._whole.close()
+        self.engine.close()
         self._checkpointer.close()
 
 
@@ -154,6 +154,9 @@ class SqliteEngine:
     def forget(self, tried: Callable[[], None]) -> None:
         """The words leave the WAL; no other deposit waits for that."""
         self._checkpointer.empty(tried)
+
+    def refresh(self) -> bool:
+        return True
 
     def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
         with translate_errors(self._database):

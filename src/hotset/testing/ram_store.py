@@ -378,6 +378,13 @@ class RamStore:
         self._closed = False
         self._version = 0
 
+    @property
+    def is_shared(self) -> bool:
+        return False
+
+    def refresh(self) -> bool:
+        return True
+
     def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
         future: Future[CommitReceipt] = Future()
         future.set_running_or_notify_cancel()

@@ -159,6 +159,21 @@ class MirroredEngine:
     def forget(self, tried: Callable[[], None]) -> None:
         self._local.forget(tried)
 
+    def refresh(self) -> bool:
+        with self._door:
+            if self.is_alone:
+                return False
+            try:
+                self._remote = self._remote or self._open_remote()
+                newest = self._remote.version()
+                if newest > self._known:
+                    self._fetch(self._remote, self._known, newest)
+            except psycopg.OperationalError:
+                self._disconnect()
+                self.is_alone = True
+                self._wake.set()
+        return not self.is_alone
+
     def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
         """Import rows into the database, and from there to this machine."""
         remote = self._open_remote()

@@ -63,6 +63,13 @@ class PostgresStore(SqlStore):
             self._engine.close()
         self._pool.close()
 
+    @property
+    def is_shared(self) -> bool:
+        return True
+
+    def refresh(self) -> bool:
+        return True
+
     def keep(self, *deposits: Deposit) -> Future[CommitReceipt]:
         return self._writer().keep(deposits)
 
