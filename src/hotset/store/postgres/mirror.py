@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import msgspec
 import psycopg
 
-from hotset.errors import HotsetError
+from hotset.errors import HotsetError, StoreFailed
 from hotset.files.breaker import Breaker
 from hotset.files.lock import hold_lock
 from hotset.files.scope import PROCESS
@@ -48,6 +48,10 @@ _DRAINING = "team.draining"
 _PORTION = 256  # commits fetched at once
 _DRAINED_AT_ONCE = 16  # groups of deposits in one transaction
 _SCOPE_AT = [name for name, _ in NOTE.columns].index("scope")
+
+
+class _Refused(Exception):
+    """The database does not let us write: a token that has ended, or a reader's."""
 
 
 class _OthersWait(Exception):
@@ -90,7 +94,7 @@ class MirroredEngine:
             if not self.is_alone:
                 try:
                     return self._together(work)
-                except psycopg.OperationalError as error:
+                except (psycopg.OperationalError, _Refused) as error:
                     self._go_alone(error)
                 except _OthersWait:
                     self._go_alone()
@@ -131,11 +135,14 @@ class MirroredEngine:
     def _begun(self, batch: str) -> tuple[PostgresConnection, int]:
         """A connection that has begun to write. The one used last may have been cut off since."""
         if self._remote is not None:
-            with suppress(psycopg.OperationalError):
+            with suppress(psycopg.OperationalError, StoreFailed):
                 return self._remote, self._remote.begin_to_write(batch)
             self._disconnect()
-        self._remote = self._open_remote()
-        return self._remote, self._remote.begin_to_write(batch)
+        try:
+            self._remote = self._open_remote()
+            return self._remote, self._remote.begin_to_write(batch)
+        except StoreFailed as error:
+            raise _Refused(str(error)) from error
 
     def _fetch(self, remote: PostgresConnection, after: int, to: int) -> None:
         """Bring here what other gateways wrote in these commits."""
@@ -171,11 +178,11 @@ class MirroredEngine:
                 newest = self._remote.version()
                 if newest > self._known:
                     self._fetch(self._remote, self._known, newest)
-            except psycopg.OperationalError as error:
+            except (psycopg.OperationalError, StoreFailed) as error:
                 self._go_alone(error)
         return not self.is_alone
 
-    def _go_alone(self, error: psycopg.Error | None = None) -> None:
+    def _go_alone(self, error: Exception | None = None) -> None:
         """Write here alone until everything that waits is there."""
         if error is not None:
             self._breaker.failed(type(error).__name__)
