@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hotset.files.breaker import BREAKERS
 from hotset.store.sqlite import SqliteStore
+from hotset.store.team_link import TeamLink, write_team_link
 from hotset.testing.store_talk import StoreTalk
 from tests.cli.conftest import Desk, desk_in
 from tests.waiting import wait_until
@@ -115,6 +117,30 @@ def test_a_database_that_is_away_is_said_and_nothing_is_joined(desks):
     assert refused.code == 2
     assert "does not answer" in refused.err
     assert not (ann.data / "team.json").exists()
+
+
+@pytest.mark.row("X5")
+def test_what_waits_is_told_and_goes_out_with_the_next_start(desks, postgres):
+    ann = desks("ann")
+    assert ann.run("team", "status").code == 1
+    link = TeamLink(postgres.dsn, "shop", "ann", postgres.new_token())
+    ann.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_team_link(ann.data, link)
+    with SqliteStore.open(ann.data) as store:
+        StoreTalk(store).turn("before", "yes")
+    well = ann.run("team", "status", "--json")
+    assert (well.code, well.json()["waiting"], well.json()["trouble"]) == (0, 0, "")
+    with postgres.away():
+        with SqliteStore.open(ann.data) as store:
+            StoreTalk(store).turn("while away", "yes")
+            assert [each.state for each in BREAKERS.states() if "team" in each.name] == ["open"]
+        waits = ann.run("team", "status")
+        assert waits.code == 1
+        assert "does not answer" in waits.out
+        assert "waiting   2" in waits.out
+    with SqliteStore.open(ann.data) as store:
+        wait_until(lambda: store.waiting() == 0)
+    assert ann.run("team", "status").code == 0
 
 
 def test_git_proposes_the_name(desks, postgres):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import Kind
 from hotset.store.connection import Tuning
 from hotset.store.outbox import pack_deposits, unpack_deposits
+from hotset.store.postgres.people import People
 from hotset.store.postgres.store import PostgresStore
 from hotset.store.sqlite import SqliteStore
-from hotset.store.team_link import TeamLink, write_team_link
+from hotset.store.team_link import TeamLink, read_team_link, write_team_link
 from hotset.testing.ram_store import RamStore
 from hotset.testing.store_contract import CHECKS
 from hotset.testing.store_memory_contract import fact
@@ -209,3 +211,22 @@ def test_an_import_at_one_gateway_is_there_for_all(gateways, tmp_path):
     assert one.load(rows) == len(rows)
     assert list(one.dump()) == list(shared.dump()) == rows
     assert one.load(rows) == 0
+
+
+@pytest.mark.row("X5")
+def test_a_token_that_ended_costs_nothing_that_is_kept(gateways, postgres):
+    _, gateway = gateways
+    one = gateway()
+    talk = StoreTalk(one)
+    talk.turn("before", "yes")
+    link = read_team_link(one.folder)
+    newer = People(postgres.dsn, link.token).rotate()
+    talk.turn("after", "yes")
+    assert one.census().turns == 2
+    assert one.waiting() == 2
+    one.close()
+    write_team_link(one.folder, replace(link, token=newer))
+    with SqliteStore.open(one.folder) as again, PostgresStore(postgres.dsn, newer) as shared:
+        again.refresh()
+        wait_until(lambda: again.waiting() == 0)
+        assert list(shared.dump()) == list(again.dump())

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from hotset.config import Config
-from hotset.errors import BadInput, NotFound
+from hotset.errors import BadInput, HotsetError, NotFound
 from hotset.files.private_folder import private_folder
 from hotset.store.postgres.connection import translate_errors
 from hotset.store.postgres.people import (
@@ -143,6 +143,32 @@ def joined(config: Config) -> TeamLink:
             "hotset team join INVITATION"
         )
     return link
+
+
+@dataclass(frozen=True, slots=True)
+class TeamStanding:
+    """How a checkout stands to its team's database."""
+
+    project: str
+    person: str
+    database: str
+    waiting: int
+    """Groups of deposits that still have to go there."""
+    trouble: str
+    """Why the database cannot be used now; empty if it can."""
+
+
+def standing(config: Config) -> TeamStanding:
+    link = joined(config)
+    with SqliteStore.open_to_look(config.folder) as store:
+        waiting = store.waiting()
+    trouble = ""
+    try:
+        with translate_errors(address(link.dsn)):
+            link.connect().close()
+    except HotsetError as error:
+        trouble = str(error)
+    return TeamStanding(link.project, link.person, address(link.dsn), waiting, trouble)
 
 
 def invite(link: TeamLink, person: str, role: str) -> str:

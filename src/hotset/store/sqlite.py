@@ -212,6 +212,12 @@ class SqliteStore(SqlStore):
         with translate_errors(self.database):
             return self._changes.version()
 
+    def waiting(self) -> int:
+        """How many groups of deposits still have to go to the team's database."""
+        from hotset.store.outbox import count_items  # noqa: PLC0415 - with all that writes
+
+        return self._read(count_items)
+
     def health(self) -> Health:
         wal, _ = wal_and_shm(self.database)
         writing = self._writing()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +25,10 @@ _MOST_BYTES = 64 << 10
 class TeamLink:
     """A desk of a team's database, and the token that opens it."""
 
-    dsn: str
+    dsn: str = field(repr=False)
     project: str
     person: str
-    token: str
+    token: str = field(repr=False)
 
     def connect(self) -> PostgresConnection:
         """Raises `StoreFailed` where the token is not good any more, and psycopg's own errors."""

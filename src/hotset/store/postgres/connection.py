@@ -31,11 +31,7 @@ _AT_ONCE = 256  # rows of a stream in memory
 _SHOW = "SELECT set_config('hotset.token', $1, true)"
 _OWN_DESK = "SELECT project::text, desk::text FROM own_desk()"
 _VERSION = "SELECT commits FROM own_desk()"
-_COUNT = "SELECT count_commit()"
-_NAME_BATCH = """
-    INSERT INTO batch (project, desk, id, commit)
-    VALUES ($1::uuid, $2::uuid, $3, current_setting('hotset.commit')::bigint)
-"""
+_COUNT = "SELECT count_commit($1)"
 _HASH_BYTES = 32
 _TEXT, _VARCHAR = 25, 1043
 _HASH = re.compile(r"\\x[0-9a-f]{64}")
@@ -173,9 +169,7 @@ class PostgresConnection:
         `batch` is a name by which it can be found whether it was committed."""
         with self._native.pipeline():
             self._begin("")
-            counted = self._native.execute(_COUNT)
-            if batch:
-                self._native.execute(_NAME_BATCH, [self._desk.project, self._desk.id, batch])
+            counted = self._native.execute(_COUNT, [batch])
         self._depth = 1
         [number] = counted.fetchone() or (None,)
         if number is None:

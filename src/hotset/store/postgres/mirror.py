@@ -20,7 +20,8 @@ from typing import Any, TypeVar
 import msgspec
 import psycopg
 
-from hotset.errors import HotsetError
+from hotset.errors import HotsetError, StoreFailed
+from hotset.files.breaker import Breaker
 from hotset.files.lock import hold_lock
 from hotset.files.scope import PROCESS
 from hotset.nouns.deposit import CommitReceipt, Deposit
@@ -47,6 +48,10 @@ _DRAINING = "team.draining"
 _PORTION = 256  # commits fetched at once
 _DRAINED_AT_ONCE = 16  # groups of deposits in one transaction
 _SCOPE_AT = [name for name, _ in NOTE.columns].index("scope")
+
+
+class _Refused(Exception):
+    """The database does not let us write: a token that has ended, or a reader's."""
 
 
 class _OthersWait(Exception):
@@ -77,6 +82,8 @@ class MirroredEngine:
         self.is_alone = outbox.count_items(connection) > 0
         """Deposits go to the outbox: the database is away, or does not have all of them yet."""
         close_connection(connection)
+        self._breaker = Breaker("the team's database", after=1, rest=_TRY_EVERY, longest=_TRY_EVERY)
+        """For people to see: who tries, and when, is decided here."""
         self._wake = threading.Event()
         self._closing = False
         self._scope = PROCESS.child("team")
@@ -87,10 +94,10 @@ class MirroredEngine:
             if not self.is_alone:
                 try:
                     return self._together(work)
-                except (psycopg.OperationalError, _OthersWait):
-                    self._disconnect()
-                    self.is_alone = True
-                    self._wake.set()
+                except (psycopg.OperationalError, _Refused) as error:
+                    self._go_alone(error)
+                except _OthersWait:
+                    self._go_alone()
             return self._local.run(work)
 
     def _together(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
@@ -128,11 +135,14 @@ class MirroredEngine:
     def _begun(self, batch: str) -> tuple[PostgresConnection, int]:
         """A connection that has begun to write. The one used last may have been cut off since."""
         if self._remote is not None:
-            with suppress(psycopg.OperationalError):
+            with suppress(psycopg.OperationalError, StoreFailed):
                 return self._remote, self._remote.begin_to_write(batch)
             self._disconnect()
-        self._remote = self._open_remote()
-        return self._remote, self._remote.begin_to_write(batch)
+        try:
+            self._remote = self._open_remote()
+            return self._remote, self._remote.begin_to_write(batch)
+        except StoreFailed as error:
+            raise _Refused(str(error)) from error
 
     def _fetch(self, remote: PostgresConnection, after: int, to: int) -> None:
         """Bring here what other gateways wrote in these commits."""
@@ -168,11 +178,17 @@ class MirroredEngine:
                 newest = self._remote.version()
                 if newest > self._known:
                     self._fetch(self._remote, self._known, newest)
-            except psycopg.OperationalError:
-                self._disconnect()
-                self.is_alone = True
-                self._wake.set()
+            except (psycopg.OperationalError, StoreFailed) as error:
+                self._go_alone(error)
         return not self.is_alone
+
+    def _go_alone(self, error: Exception | None = None) -> None:
+        """Write here alone until everything that waits is there."""
+        if error is not None:
+            self._breaker.failed(type(error).__name__)
+        self._disconnect()
+        self.is_alone = True
+        self._wake.set()
 
     def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
         """Import rows into the database, and from there to this machine."""
@@ -209,7 +225,8 @@ class MirroredEngine:
                     with hold_lock(self._folder / _DRAINING, "another process sends what waits"):
                         self._drain(connection, remote)
                 self._look(remote)
-            except (psycopg.Error, HotsetError):
+            except (psycopg.Error, HotsetError) as error:
+                self._breaker.failed(type(error).__name__)
                 if remote is not None:
                     remote.close()
                     remote = None
@@ -234,6 +251,7 @@ class MirroredEngine:
                     if outbox.count_items(connection) == 0:
                         self._batch = ""
                         self.is_alone = False
+                        self._breaker.succeeded()
                 return
             arrived = {batch for batch in {item.batch for item in items} if remote.has_batch(batch)}
             self._send(connection, remote, [each for each in items if each.batch not in arrived])

@@ -43,16 +43,23 @@ BEGIN ATOMIC
         AND token.revoked IS NULL AND token.expires > now();
 END;
 
--- Begins a write: its number. Nobody else writes at this desk until the transaction ends.
-CREATE FUNCTION count_commit() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+-- Begins a write: its number. Nobody else writes at this desk until the transaction ends. NULL: whoever asks
+-- may not write. By the name of its batch a gateway that lost its connection finds out how it ended.
+CREATE FUNCTION count_commit(batch_name text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    number bigint;
+    counted record;
 BEGIN
     UPDATE desk SET commits = desk.commits + 1 FROM own_desk() AS own
         WHERE desk.project = own.project AND desk.id = own.desk AND own.role <> 'reader'
-        RETURNING desk.commits INTO number;
-    PERFORM set_config('hotset.commit', number::text, true);
-    RETURN number;
+        RETURNING desk.project, desk.id, desk.commits INTO counted;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    PERFORM set_config('hotset.commit', counted.commits::text, true);
+    IF batch_name <> '' THEN
+        INSERT INTO batch (project, desk, id, commit) VALUES (counted.project, counted.id, batch_name, counted.commits);
+    END IF;
+    RETURN counted.commits;
 END
 $$;
 

@@ -200,7 +200,7 @@ $$;
 CREATE TRIGGER memory_erased AFTER UPDATE ON memory
     FOR EACH ROW WHEN (OLD.id IS NOT NULL AND NEW.id IS NULL) EXECUTE FUNCTION note_erasure();
 
--- The names of transactions, by which a gateway that lost its connection in one finds out how it ended.
+-- The names of transactions; see count_commit.
 CREATE TABLE batch (
     project uuid NOT NULL, desk uuid NOT NULL, id words, commit bigint NOT NULL, PRIMARY KEY (project, desk, id)
 );

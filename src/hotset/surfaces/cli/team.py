@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from hotset.errors import BadInput
+from hotset.surfaces.cli.exit import FOUND, OK
 from hotset.surfaces.cli.options import ProjectOptions, as_json, examples, project_options
 from hotset.surfaces.cli.terminal import emit, emit_json, plain_line, span, table
 
@@ -104,6 +105,25 @@ def invite(chosen: ProjectOptions, person: str, *, role: str) -> None:
 
     emit(team.invite(team.joined(chosen.config()), person, role))
     chosen.say("They say: hotset team join INVITATION, in their checkout of the project.")
+
+
+@click.command(epilog=examples("hotset team status", "hotset team status --json"))
+@project_options
+@as_json
+@_needs_psycopg
+def status(chosen: ProjectOptions, *, as_json: bool) -> int:
+    """Which project this checkout is in, whether its database answers, and what still has to go
+    there. Exits with 1 while something is not there."""
+    from hotset.runtime import team  # noqa: PLC0415
+
+    found = team.standing(chosen.config())
+    if as_json:
+        emit_json(found)
+    else:
+        emit(f"project   {plain_line(found.project)}, you are {plain_line(found.person)}")
+        emit(f"database  {found.database}: {found.trouble or 'answers'}")
+        emit(f"waiting   {found.waiting or 'nothing'}")
+    return FOUND if found.trouble or found.waiting else OK
 
 
 @click.command("list", epilog=examples("hotset team list", "hotset team list --json"))

@@ -402,6 +402,7 @@ TEAM = {
     "create": CommandEntry("team:create", "Make a project of a team, and join it here."),
     "invite": CommandEntry("team:invite", "An invitation for a person, or another machine."),
     "join": CommandEntry("team:join", "Join the project of an invitation with this checkout."),
+    "status": CommandEntry("team:status", "Whether the database answers, and what waits for it."),
     "list": CommandEntry("team:list_", "Who is in the project."),
     "log": CommandEntry("team:log", "What was done to the project and its people."),
     "revoke": CommandEntry("team:revoke", "End every token of a person."),
