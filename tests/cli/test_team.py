@@ -133,7 +133,7 @@ def test_what_waits_is_told_and_goes_out_with_the_next_start(desks, postgres):
     with postgres.away():
         with SqliteStore.open(ann.data) as store:
             StoreTalk(store).turn("while away", "yes")
-            assert [each.state for each in BREAKERS.states() if "team" in each.name] == ["open"]
+            assert "open" in [each.state for each in BREAKERS.states() if "team" in each.name]
         waits = ann.run("team", "status")
         assert waits.code == 1
         assert "does not answer" in waits.out

@@ -14,6 +14,7 @@ from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import Kind
 from hotset.store.connection import Tuning
 from hotset.store.outbox import pack_deposits, unpack_deposits
+from hotset.store.postgres.connection import PostgresConnection
 from hotset.store.postgres.people import People
 from hotset.store.postgres.store import PostgresStore
 from hotset.store.sqlite import SqliteStore
@@ -230,3 +231,33 @@ def test_a_token_that_ended_costs_nothing_that_is_kept(gateways, postgres):
         again.refresh()
         wait_until(lambda: again.waiting() == 0)
         assert list(shared.dump()) == list(again.dump())
+
+
+@pytest.mark.row("X5")
+def test_what_the_database_cannot_hold_stays_here_and_stops_nothing(gateways):
+    shared, gateway = gateways
+    one = gateway()
+    talk = StoreTalk(one)
+    talk.turn("before", "yes")
+    unpressed = "".join(chr(0x4E00 + each * 7919 % 20000) for each in range(4000))
+    kept(one, PageAdded(None, "agent", Kind.FINDING, b"long", 1.0, key=unpressed))
+    assert one.census().sessions == 2
+    talk.turn("after", "yes")
+    wait_until(lambda: shared.census().turns == 2)
+    assert shared.census().sessions == 1
+    assert len(list(shared.events(name="TeamRefused"))) == 1
+    wait_until(lambda: one.waiting() == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.row("X5")
+def test_a_gateway_that_holds_the_desk_and_says_nothing_stops_nobody_for_long(gateways, postgres):
+    _, gateway = gateways
+    one = gateway()
+    StoreTalk(one).turn("before", "yes")
+    silent = PostgresConnection(postgres.dsn, read_team_link(one.folder).token)
+    silent.begin_to_write()
+    StoreTalk(one, key="other").turn("meanwhile", "yes")
+    assert one.census().turns == 2
+    silent.close()
+    wait_until(lambda: one.waiting() == 0)

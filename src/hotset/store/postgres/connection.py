@@ -14,6 +14,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import errors
 from psycopg.adapt import Dumper, Loader
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Format, TransactionStatus
 
 from hotset.errors import (
@@ -28,7 +29,18 @@ from hotset.store.engine import SqlCursor
 from hotset.store.postgres.dialect import Desk, translate
 
 _AT_ONCE = 256  # rows of a stream in memory
-_SHOW = "SELECT set_config('hotset.token', $1, true)"
+# Nobody waits for long: not for another gateway that holds the desk, nor for one that went silent.
+_SHOW = """
+    SELECT set_config('hotset.token', $1, true), set_config('lock_timeout', '5s', true),
+        set_config('idle_in_transaction_session_timeout', '10s', true)
+"""
+_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 3,  # seconds
+    "tcp_user_timeout": 5000,  # milliseconds without an answer, until a connection counts as lost
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+}
 _OWN_DESK = "SELECT project::text, desk::text FROM own_desk()"
 _VERSION = "SELECT commits FROM own_desk()"
 _COUNT = "SELECT count_commit($1)"
@@ -106,7 +118,7 @@ class PostgresConnection:
         self._changes = 0
         self._depth = 0
         self._native = psycopg.connect(
-            dsn,
+            make_conninfo(dsn, **{**_PATIENCE, **conninfo_to_dict(dsn)}),
             autocommit=True,
             # Behind a pooler of transactions a prepared statement may be on another connection.
             prepare_threshold=None,
@@ -135,18 +147,20 @@ class PostgresConnection:
         return cursor.fetchone()
 
     def execute(self, sql: str, given: Any = None, /) -> SqlCursor:
-        statement = translate(sql)
-        values = statement.values(self._desk, given)
-        cursor = self._native.cursor()
         if self._depth:
-            cursor.execute(statement.sql, values, binary=True)
+            cursor = self._send(sql, given)
         else:  # a statement of its own is one trip to the server
             with self._native.pipeline():
                 self._begin("READ ONLY")
-                cursor.execute(statement.sql, values, binary=True)
+                cursor = self._send(sql, given)
                 self._native.execute("COMMIT")
         self._changes = max(0, cursor.rowcount)
         return cursor
+
+    def _send(self, sql: str, given: Any) -> psycopg.RawCursor[Any]:
+        statement = translate(sql)
+        cursor = psycopg.RawCursor(self._native)
+        return cursor.execute(statement.sql, statement.values(self._desk, given), binary=True)
 
     def stream(self, sql: str, given: Any = None, /) -> Iterator[Any]:
         statement = translate(sql)
@@ -190,12 +204,17 @@ class PostgresConnection:
         """Run these in one trip to the server."""
         with self._native.pipeline():
             for sql, given in statements:
-                statement = translate(sql)
-                self._native.cursor().execute(statement.sql, statement.values(self._desk, given))
+                self._send(sql, given)
 
-    def changed_rows(self, sql: str, after: int, to: int) -> list[Any]:
-        """The rows of a statement that some commits wrote."""
-        return self.execute(sql, (after, to)).fetchall()
+    def read_all(self, statements: Sequence[tuple[str, Any]]) -> list[list[Any]]:
+        """The rows of each of these, in one trip to the server and as of one moment."""
+        with self._native.pipeline():
+            if not self._depth:
+                self._begin("ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            cursors = [self._send(sql, given) for sql, given in statements]
+            if not self._depth:
+                self._native.execute("COMMIT")
+        return [cursor.fetchall() for cursor in cursors]
 
     def version(self) -> int:
         """How many transactions were counted."""
@@ -246,6 +265,11 @@ class PostgresConnection:
             self._depth -= 1
         elif self._native.info.transaction_status is not TransactionStatus.UNKNOWN:
             self.end("COMMIT" if error is None else "ROLLBACK")
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the server is no longer there."""
+        return self._native.closed
 
     @property
     def is_usable(self) -> bool:

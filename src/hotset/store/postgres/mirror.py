@@ -45,7 +45,7 @@ _Answer = TypeVar("_Answer")
 _LOOK_EVERY = 5.0  # seconds, for what other gateways wrote
 _TRY_EVERY = 0.5  # seconds, while the database is away
 _DRAINING = "team.draining"
-_PORTION = 256  # commits fetched at once
+_PORTION = 32  # commits fetched at once
 _DRAINED_AT_ONCE = 16  # groups of deposits in one transaction
 _SCOPE_AT = [name for name, _ in NOTE.columns].index("scope")
 
@@ -94,7 +94,7 @@ class MirroredEngine:
             if not self.is_alone:
                 try:
                     return self._together(work)
-                except (psycopg.OperationalError, _Refused) as error:
+                except (psycopg.Error, _Refused) as error:
                     self._go_alone(error)
                 except _OthersWait:
                     self._go_alone()
@@ -135,7 +135,7 @@ class MirroredEngine:
     def _begun(self, batch: str) -> tuple[PostgresConnection, int]:
         """A connection that has begun to write. The one used last may have been cut off since."""
         if self._remote is not None:
-            with suppress(psycopg.OperationalError, StoreFailed):
+            with suppress(psycopg.Error, StoreFailed):
                 return self._remote, self._remote.begin_to_write(batch)
             self._disconnect()
         try:
@@ -148,7 +148,8 @@ class MirroredEngine:
         """Bring here what other gateways wrote in these commits."""
         for start in range(after, to, _PORTION):
             end = min(to, start + _PORTION)
-            rows = {name: remote.changed_rows(sql, start, end) for name, sql in _CHANGED}
+            found = remote.read_all([(sql, (start, end)) for _, sql in _CHANGED])
+            rows = {name: some for (name, _), some in zip(_CHANGED, found, strict=True)}
             self._local.run(partial(_take_rows, rows, end))
             self._known = end
             if rows[_ERASED]:
@@ -178,7 +179,7 @@ class MirroredEngine:
                 newest = self._remote.version()
                 if newest > self._known:
                     self._fetch(self._remote, self._known, newest)
-            except (psycopg.OperationalError, StoreFailed) as error:
+            except (psycopg.Error, StoreFailed) as error:
                 self._go_alone(error)
         return not self.is_alone
 
@@ -277,9 +278,13 @@ class MirroredEngine:
                     kept = merge_receipts(kept, each)
                 if met := _met(item.turn, kept.turn, time.time()):
                     write(remote, Writing(events=(met,)), {})
-            except HotsetError:
-                # It was decided here by what was known here; there it came too late.
+            except (HotsetError, psycopg.Error) as error:
+                if remote.is_lost:
+                    raise
+                # It was decided here by what was known here, or a row is too long for an index.
                 remote.execute("ROLLBACK TO item")
+                refused = Event("TeamRefused", time.time(), detail={"reason": type(error).__name__})
+                write(remote, Writing(events=(refused,)), {})
             remote.execute("RELEASE item")
         remote.end("COMMIT")
 
