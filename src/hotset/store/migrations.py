@@ -159,10 +159,7 @@ def _fourth(connection: Connection) -> None:
 def _fifth(connection: Connection) -> None:
     """What waits for the team's database; see `store.outbox`."""
     connection.execute(
-        """
-        CREATE TABLE outbox (
-            seq INTEGER PRIMARY KEY AUTOINCREMENT, batch, session, turn, codec, size, body);
-        """
+        "CREATE TABLE outbox (seq INTEGER PRIMARY KEY, batch, session, turn, codec, size, body)"
     )
 
 
