@@ -125,6 +125,16 @@ class TeamDatabase:
             connection.execute(f"CREATE DATABASE {name}")
         return make_conninfo(self._owner, dbname=name)
 
+    def batch_of(self, token: str) -> str:
+        """The name of a commit that came through at the desk of this token."""
+        with psycopg.connect(self._owner) as connection:
+            found = connection.execute(
+                "SELECT batch.id FROM batch JOIN token USING (project, desk) "
+                "WHERE token.hash = hash_of(%s) LIMIT 1",
+                [token],
+            ).fetchone()
+        return str(found[0])
+
     def new_token(self) -> str:
         """Of the owner of a new project."""
         invitation = make_project(self._owner, f"project {next(self._numbers)}", "ann")

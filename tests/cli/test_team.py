@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from hotset.files.breaker import BREAKERS
 from hotset.store.sqlite import SqliteStore
@@ -85,6 +86,29 @@ def test_a_project_is_made_joined_by_others_and_left(desks, postgres):
     alone = ann.run("team", "list")
     assert alone.code == 1
     assert "hotset team create" in alone.err
+
+
+@pytest.mark.row("X5")
+def test_a_second_project_of_a_database_leaves_the_first_as_it_was(desks, postgres):
+    ann, bob, database = desks("ann"), desks("bob"), postgres.empty()
+    assert ann.run("team", "create", "shop", "--store", database).code == 0
+    assert bob.run("team", "create", "shop", "--store", database).code == 2
+    assert bob.run("team", "create", "blog", "--store", database).code == 0
+    users = {
+        conninfo_to_dict(json.loads((each.data / "team.json").read_bytes())["dsn"])["user"]
+        for each in (ann, bob)
+    }
+    assert len(users) == 2
+    assert ann.run("team", "status").code == bob.run("team", "status").code == 0
+
+
+def test_nobody_joins_or_leaves_while_a_proxy_is_at_work(desks, postgres):
+    ann = desks("ann")
+    with SqliteStore.open(ann.data):
+        busy = ann.run("team", "create", "shop", "--store", postgres.empty())
+        assert busy.code == 2
+        assert "in use" in busy.err
+    assert not (ann.data / "team.json").exists()
 
 
 def test_a_database_elsewhere_has_to_be_reached_safely(desks):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import wait_until
 
+from hotset.errors import StoreFailed
 from hotset.nouns.deposit import Erased, NoteWritten, PageAdded, Remembered
 from hotset.nouns.note import Scope, Space
 from hotset.nouns.page import Kind
@@ -137,6 +138,22 @@ def test_a_session_that_met_two_gateways_meanwhile_becomes_a_branch(gateways, po
     assert list(one.verify()) == list(shared.verify()) == []
 
 
+@pytest.mark.row("X5")
+def test_what_is_written_after_a_commit_of_unknown_end_is_sent_too(gateways, postgres):
+    """The name of that commit is for what was in it alone."""
+    shared, gateway = gateways
+    one = gateway()
+    talk = StoreTalk(one)
+    talk.turn("before", "yes")
+    mirror = one._writing().engine
+    with postgres.away():
+        with mirror._door:
+            mirror._batch = postgres.batch_of(read_team_link(one.folder).token)
+            mirror._go_alone()
+        talk.turn("while away", "yes")
+    wait_until(lambda: shared.census().turns == 2)
+
+
 @pytest.mark.row("V17")
 def test_a_note_of_the_machine_stays_on_it(gateways):
     shared, gateway = gateways
@@ -203,7 +220,7 @@ def test_a_memory_that_is_erased_is_erased_at_every_gateway(gateways):
 
 
 @pytest.mark.row("X5")
-def test_an_import_at_one_gateway_is_there_for_all(gateways, tmp_path):
+def test_an_import_at_one_gateway_is_there_for_all(gateways, postgres, tmp_path):
     shared, gateway = gateways
     one = gateway()
     with SqliteStore.open(tmp_path / "old") as old:
@@ -212,6 +229,8 @@ def test_an_import_at_one_gateway_is_there_for_all(gateways, tmp_path):
     assert one.load(rows) == len(rows)
     assert list(one.dump()) == list(shared.dump()) == rows
     assert one.load(rows) == 0
+    with postgres.away(), pytest.raises(StoreFailed, match="does not answer"):
+        one.load(rows)
 
 
 @pytest.mark.row("X5")

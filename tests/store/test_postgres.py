@@ -329,3 +329,19 @@ def test_a_message_with_every_kind_of_character_comes_back(postgres):
         assert (session.agent, session.key) == (talk.agent, talk.key)
         assert asked.turn is not None
         assert list(store.verify()) == []
+
+
+@pytest.mark.row("V17")
+def test_a_table_that_somebody_plants_in_front_is_not_met_with_the_owner_s_rights(postgres):
+    token = postgres.new_token()
+    with psycopg.connect(postgres.dsn) as connection:
+        connection.execute("SELECT set_config('hotset.token', %s, true)", [token])
+        desk = connection.execute("SELECT project, desk FROM own_desk()").fetchone()
+        connection.execute(
+            "CREATE TEMP TABLE token (hash bytea, project uuid, desk uuid, is_invitation boolean,"
+            " made timestamptz, expires timestamptz, revoked timestamptz, used timestamptz)"
+        )
+        connection.execute(
+            "INSERT INTO token VALUES (hash_of('mine'), %s, %s, true, now(), 'infinity')", desk
+        )
+        assert connection.execute("SELECT join_project('mine', 1)").fetchone() == (None,)

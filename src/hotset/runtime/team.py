@@ -6,7 +6,6 @@ import base64
 import binascii
 import ipaddress
 import re
-import secrets
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ from hotset.store.postgres.people import (
     join_project,
     make_project,
 )
-from hotset.store.postgres.schema import address, conninfo, let_in, make_role, make_schema
+from hotset.store.postgres.schema import address, conninfo, make_gateway, make_schema
 from hotset.store.postgres.store import PostgresStore
 from hotset.store.sqlite import SqliteStore
+from hotset.store.store_files import exclusive_use
 from hotset.store.team_link import TeamLink, read_team_link, remove_team_link, write_team_link
 from hotset.typed import decode
 
-GATEWAY = "hotset_gateway"
 _PREFIX = "hotset-invitation:"
 _GIT_SECONDS = 5.0
 _REMOTE = re.compile(
@@ -88,11 +87,9 @@ def create(config: Config, dsn: str, name: str, person: str) -> TeamLink:
     """Make a project in a team's database, and join it here. `dsn` is of somebody who may make
     tables and roles there; what stays on this machine is the gateways' own."""
     _refuse_joined(config)
-    password = secrets.token_urlsafe(24)
     with translate_errors(address(dsn)):
         make_schema(dsn)
-        gateway = make_role(dsn, GATEWAY, password)
-        let_in(dsn, GATEWAY)
+        gateway = make_gateway(dsn)
         secret = make_project(dsn, name, person)
     return _join(config, _Invitation(gateway, name, person, secret))
 
@@ -107,7 +104,6 @@ def join(config: Config, text: str, *, is_protected: bool = False) -> TeamLink:
 
 
 def _join(config: Config, invitation: _Invitation) -> TeamLink:
-    private_folder(config.folder)
     with translate_errors(address(invitation.dsn)):
         token = join_project(invitation.dsn, invitation.secret)
     link = TeamLink(invitation.dsn, invitation.project, invitation.person, token)
@@ -118,10 +114,13 @@ def _join(config: Config, invitation: _Invitation) -> TeamLink:
 
 
 def _refuse_joined(config: Config) -> None:
+    """Also while a proxy is at work: what it keeps meanwhile would not go along."""
     if (link := read_team_link(config.folder)) is not None:
         raise BadInput(
             f"{config.project} is in {link.project} already; leave it first: hotset team leave"
         )
+    with exclusive_use(private_folder(config.folder)):
+        pass
 
 
 def _read(text: str) -> _Invitation:
@@ -204,5 +203,8 @@ def rotate(config: Config, link: TeamLink) -> None:
 
 
 def leave(config: Config) -> None:
-    """Work alone from here on; everything that is here stays."""
+    """Work alone from here on; everything that is here stays. Raises `StoreBusy` while a proxy is
+    at work."""
+    with exclusive_use(config.folder):
+        pass
     remove_team_link(config.folder)

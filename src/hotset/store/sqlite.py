@@ -45,7 +45,6 @@ from hotset.store.store_files import (
     refuse_links,
     wal_and_shm,
 )
-from hotset.store.team_link import read_team_link
 from hotset.store.wal import (
     committed_in,
     read_seal,
@@ -199,6 +198,8 @@ class SqliteStore(SqlStore):
 
     @cached_property
     def is_shared(self) -> bool:
+        from hotset.store.team_link import read_team_link  # noqa: PLC0415 - a reader does without
+
         return not self.only_read and read_team_link(self.folder) is not None
 
     def refresh(self) -> bool:

@@ -79,7 +79,7 @@ def _mirrored(
             f"{link.project} is a project of a team, which needs psycopg: "
             "pip install 'hotset[teams]'"
         ) from error
-    return MirroredEngine(engine, open_one, link.connect, folder)
+    return MirroredEngine(engine, open_one, link, folder)
 
 
 @contextmanager

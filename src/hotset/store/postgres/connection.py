@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, each for one desk; the one place that knows psycopg."""
+"""Connections to PostgreSQL, each for one desk, and what their errors mean."""
 
 from __future__ import annotations
 

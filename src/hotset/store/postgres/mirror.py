@@ -11,12 +11,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+import apsw
 import msgspec
 import psycopg
 
@@ -34,9 +35,11 @@ from hotset.store.memory_tables import TABLES
 from hotset.store.outbox import OutboxItem
 from hotset.store.placement import merge_receipts, place
 from hotset.store.port import Row, Writing
-from hotset.store.postgres.connection import PostgresConnection
+from hotset.store.postgres.connection import PostgresConnection, translate_errors
+from hotset.store.postgres.schema import address
 from hotset.store.sql_lookup import SqlLookup
 from hotset.store.tables import GIST, NOTE, is_blank
+from hotset.store.team_link import TeamLink
 from hotset.store.write_side import SqliteEngine, committing
 from hotset.store.writer import ERASE, write
 
@@ -65,18 +68,19 @@ class MirroredEngine:
         self,
         local: SqliteEngine,
         open_local: Callable[[], Connection],
-        open_remote: Callable[[], PostgresConnection],
+        link: TeamLink,
         folder: Path,
     ) -> None:
         self._local = local
         self._folder = folder
         self._open_local = open_local
-        self._open_remote = open_remote
+        self._open_remote = link.connect
+        self._where = address(link.dsn)
         self._remote: PostgresConnection | None = None
         self._door = threading.Lock()
         """One transaction at a time: the writer's, or what the background fetches."""
         self._batch = ""
-        """The transaction that was tried last, while its end is not known."""
+        """The transaction that was tried with what is written now; its end may not be known."""
         connection = open_local()
         self._known = outbox.known_commit(connection)
         self.is_alone = outbox.count_items(connection) > 0
@@ -91,6 +95,7 @@ class MirroredEngine:
 
     def run(self, work: Callable[[SqlConnection], _Answer]) -> _Answer:
         with self._door:
+            self._batch = ""
             if not self.is_alone:
                 try:
                     return self._together(work)
@@ -129,7 +134,6 @@ class MirroredEngine:
                 self._remote = None
             raise
         self._known = number
-        self._batch = ""
         return answer
 
     def _begun(self, batch: str) -> tuple[PostgresConnection, int]:
@@ -193,10 +197,12 @@ class MirroredEngine:
 
     def load(self, rows: Iterable[Row], folder: Path, *, gaps: bool) -> int:
         """Import rows into the database, and from there to this machine."""
-        remote = self._open_remote()
+        translating = partial(translate_errors, self._where)
+        with translating():
+            remote = self._open_remote()
         try:
-            new = exchange.load(remote, remote.committing, rows, nullcontext, folder, gaps=gaps)
-            with self._door:
+            new = exchange.load(remote, remote.committing, rows, translating, folder, gaps=gaps)
+            with translating(), self._door:
                 self._fetch(remote, self._known, remote.version())
         finally:
             remote.close()
@@ -226,7 +232,7 @@ class MirroredEngine:
                     with hold_lock(self._folder / _DRAINING, "another process sends what waits"):
                         self._drain(connection, remote)
                 self._look(remote)
-            except (psycopg.Error, HotsetError) as error:
+            except (psycopg.Error, apsw.Error, HotsetError) as error:
                 self._breaker.failed(type(error).__name__)
                 if remote is not None:
                     remote.close()
@@ -250,7 +256,6 @@ class MirroredEngine:
                 with self._door:
                     self._fetch(remote, self._known, remote.version())
                     if outbox.count_items(connection) == 0:
-                        self._batch = ""
                         self.is_alone = False
                         self._breaker.succeeded()
                 return

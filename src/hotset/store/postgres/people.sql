@@ -1,6 +1,7 @@
 -- Projects, the people in them, and the tokens by which the database itself knows who asks. A gateway's
 -- role may run these functions and see rows of its desk; it cannot read the tables below at all. So a
--- password of the database, which a whole team has, opens nobody's desk.
+-- password of the database, which a whole team has, opens nobody's desk. What runs with the owner's rights
+-- names its tables by pg_temp last: else anybody could plant one of the same name in front.
 
 -- Read and compared by bytes, as Python and SQLite do, whatever the database's locale.
 CREATE DOMAIN words AS text COLLATE "C";
@@ -45,7 +46,7 @@ END;
 
 -- Begins a write: its number. Nobody else writes at this desk until the transaction ends. NULL: whoever asks
 -- may not write. By the name of its batch a gateway that lost its connection finds out how it ended.
-CREATE FUNCTION count_commit(batch_name text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+CREATE FUNCTION count_commit(batch_name text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     counted record;
 BEGIN
@@ -70,7 +71,7 @@ END;
 
 -- The desk of whoever asks, who has to be an owner.
 CREATE FUNCTION as_owner() RETURNS TABLE (project uuid, desk uuid, person text)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
     RETURN QUERY SELECT own.project, own.desk, own.person FROM own_desk() AS own WHERE own.role = 'owner';
     IF NOT FOUND THEN
@@ -104,7 +105,7 @@ $$;
 
 -- An invitation, good for seven days and one gateway. Who is there already gets one for another machine.
 CREATE FUNCTION invite(new_person text, new_role text) RETURNS text
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     owner record;
     invited uuid;
@@ -118,7 +119,7 @@ END
 $$;
 
 -- An invitation for another machine of one's own.
-CREATE FUNCTION invite_self() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+CREATE FUNCTION invite_self() RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     own record;
 BEGIN
@@ -130,7 +131,7 @@ $$;
 
 -- The token of a gateway for an invitation, which is used up by that. NULL: it is none, or no longer good.
 CREATE FUNCTION join_project(invitation text, days integer) RETURNS text
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     invited record;
 BEGIN
@@ -147,7 +148,7 @@ END
 $$;
 
 -- A new token in place of the one that was shown, which ends.
-CREATE FUNCTION rotate_token(days integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+CREATE FUNCTION rotate_token(days integer) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     own record;
 BEGIN
@@ -159,7 +160,7 @@ END
 $$;
 
 -- Ends every token of a person; their rows stay. Owners may do that to anybody, others to themselves.
-CREATE FUNCTION revoke_tokens(whose text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+CREATE FUNCTION revoke_tokens(whose text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 DECLARE
     own record;
     ended bigint;
@@ -196,3 +197,5 @@ BEGIN ATOMIC
     FROM as_owner() AS owner JOIN access ON access.project = owner.project ORDER BY access.seq DESC LIMIT most;
 END;
 
+REVOKE EXECUTE ON FUNCTION hash_of, own_desk, count_commit, note_access, as_owner, new_token, make_project, invite,
+    invite_self, join_project, rotate_token, revoke_tokens, people, accesses FROM PUBLIC;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from importlib.resources import files
 
 import psycopg
@@ -31,19 +32,20 @@ def conninfo(dsn: str) -> dict[str, str]:
         ) from None
 
 
-def make_role(dsn: str, name: str, password: str) -> str:
-    """The address for gateways: that of a role which may do nothing yet. One that exists gets this
-    password."""
-    role = sql.Identifier(name)
+def make_gateway(dsn: str) -> str:
+    """The address for the gateways of a project: that of a new role which may do what they need,
+    and nothing else."""
+    name, password = f"hotset_{secrets.token_hex(6)}", secrets.token_urlsafe(24)
     with psycopg.connect(dsn) as connection:
-        there = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone()
-        how = sql.SQL("ALTER" if there else "CREATE")
         connection.execute(
-            sql.SQL("{how} ROLE {role} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {password}").format(
-                how=how, role=role, password=sql.Literal(password)
+            sql.SQL("CREATE ROLE {role} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {password}").format(
+                role=sql.Identifier(name), password=sql.Literal(password)
             )
         )
-    return make_conninfo(dsn, user=name, password=password)
+    let_in(dsn, name)
+    gateway = make_conninfo(dsn, user=name, password=password)
+    psycopg.connect(gateway).close()  # the server lets it in, or a project would be made in vain
+    return gateway
 
 
 def make_schema(dsn: str) -> None:
@@ -59,7 +61,6 @@ def make_schema(dsn: str) -> None:
         if version == 0:
             for name in ("people.sql", "schema.sql"):
                 connection.execute((files(__package__) / name).read_bytes())
-            connection.execute("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA public FROM PUBLIC")
             connection.execute("CREATE TABLE hotset_schema (version bigint NOT NULL)")
             connection.execute("INSERT INTO hotset_schema VALUES (%s)", [VERSION])
 
