@@ -190,6 +190,11 @@ class RowTable(Generic[Noun]):
         return ", ".join((*(f'{alias}"{name}"' for name, _ in self.columns), f"{alias}seal"))
 
     @cached_property
+    def stored(self) -> tuple[str, ...]:
+        """Every column but the number of the row, for a statement."""
+        return (*self.names.split(", "), *(("nth",) if self.repeats else ()))
+
+    @cached_property
     def marks(self) -> str:
         return ", ".join("?" * (len(self.columns) + 1))
 

@@ -291,10 +291,9 @@ def _newest_first(deposit: Deposit) -> Iterator[Message]:
 
 
 _INSERT = {
-    table.name: f"INSERT INTO {table.name} ({', '.join(names)}) "
-    f"VALUES ({', '.join('?' * len(names))}) ON CONFLICT DO NOTHING"
+    table.name: f"INSERT INTO {table.name} ({', '.join(table.stored)}) "
+    f"VALUES ({', '.join('?' * len(table.stored))}) ON CONFLICT DO NOTHING"
     for table in TABLES
-    for names in [[*table.names.split(", "), *(["nth"] if table.repeats else [])]]
 }
 _INSERT["turn"] = (
     f"INSERT INTO turn ({TURN.names}) VALUES ({TURN.marks}) "
@@ -307,12 +306,7 @@ _INSERT["gist"] = (
 ERASE = tuple(
     f"UPDATE {table.name} SET {blanked} WHERE {column} IN (SELECT value FROM json_each(?))"
     for table in ERASABLE
-    for blanked in [
-        ", ".join(
-            f"{name} = NULL"
-            for name in (*table.names.split(", "), *(["nth"] if table.repeats else ()))
-        )
-    ]
+    for blanked in [", ".join(f"{name} = NULL" for name in table.stored)]
     for column in table.erased_by
 )
 """What blanks the rows of memories; each takes their ids as JSON."""

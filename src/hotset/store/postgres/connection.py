@@ -200,11 +200,14 @@ class PostgresConnection:
         found = self.execute("SELECT 1 FROM batch WHERE id = ?", (batch,)) if batch else None
         return found is not None and found.fetchone() is not None
 
-    def run_all(self, statements: Sequence[tuple[str, Any]]) -> None:
-        """Run these in one trip to the server."""
+    def commit(self, statements: Sequence[tuple[str, Any]]) -> None:
+        """Run these and commit, in one trip to the server. Raises if it was not committed."""
         with self._native.pipeline():
             for sql, given in statements:
                 self._send(sql, given)
+            done = self._native.execute("COMMIT")
+        self._depth = 0
+        _refuse_undone(done, "COMMIT")
 
     def read_all(self, statements: Sequence[tuple[str, Any]]) -> list[list[Any]]:
         """The rows of each of these, in one trip to the server and as of one moment."""
@@ -226,9 +229,7 @@ class PostgresConnection:
         self._depth = 0
         if how == "ROLLBACK" and self._native.closed:
             return
-        done = self._native.execute(how)
-        if done.statusmessage != how:
-            raise StoreFailed("a transaction was not committed; nothing of it is kept")
+        _refuse_undone(self._native.execute(how), how)
 
     @contextmanager
     def committing(self) -> Iterator[None]:
@@ -281,6 +282,12 @@ class PostgresConnection:
     def close(self) -> None:
         with suppress(psycopg.Error):
             self._native.close()
+
+
+def _refuse_undone(ended: psycopg.Cursor[Any], how: str) -> None:
+    """A transaction that failed answers COMMIT with ROLLBACK, and no error."""
+    if ended.statusmessage != how:
+        raise StoreFailed("a transaction was not committed; nothing of it is kept")
 
 
 @contextmanager

@@ -118,8 +118,7 @@ class MirroredEngine:
             recording = RecordingConnection(connection)
             answer = work(recording)
             if not has_ended:  # the disk may have been full the first time
-                remote.run_all(recording.written)
-                remote.end("COMMIT")
+                remote.commit(recording.written)
                 has_ended = True
             outbox.set_known_commit(connection, number)
             return answer
@@ -356,7 +355,7 @@ _LEAST = (
 _CHANGED: tuple[tuple[str, str], ...] = (
     ("blob", _columns("blob", "digest, codec, size, body")),
     *(
-        (table.name, _columns(table.name, f"{table.names}{', nth' if table.repeats else ''}"))
+        (table.name, _columns(table.name, ", ".join(table.stored)))
         for table in TABLES
         if table is not NOTE
     ),
@@ -381,13 +380,14 @@ _BLOB = ("digest", "codec", "size", "body")
 _TAKE: dict[str, str] = {
     "blob": _upsert("blob", _BLOB, _marks(_BLOB), replaces=False),
     **{
-        table.name: _upsert(table.name, columns, _marks(columns), replaces=not table.repeats)
+        table.name: _upsert(
+            table.name, table.stored, _marks(table.stored), replaces=not table.repeats
+        )
         for table in TABLES
-        for columns in [[*table.names.split(", "), *(["nth"] if table.repeats else [])]]
     },
     GIST.name: _upsert(
         GIST.name,
-        ["seq", *GIST.names.split(", ")],
+        ("seq", *GIST.stored),
         f"SELECT seq, {GIST.marks} FROM page WHERE id = ?",
         replaces=True,
     ),
