@@ -136,10 +136,17 @@ def test_what_a_person_freezes_at_a_value_holds_at_once(world, tmp_path):
     learned(tmp_path / "data", ("KnobsFrozen", order))
     number = iter(range(2, 400))
 
-    def is_short():
+    def is_short(talk: Talk) -> bool:
         text = code(f"part{next(number)}", functions=120)
         talk.results(text)
         return json.dumps(text)[1:-1] not in world.upstream.requests[-1].body.decode()
 
-    wait_until(is_short)
-    assert_each_extends_the_one_before(world.upstream.requests[-2:])  # none left between
+    def holds_elsewhere() -> bool:
+        other = Talk(world.address, "anthropic", headers={"x-hotset-session": f"{next(number)}"})
+        other.say("Read it.")
+        return is_short(other)
+
+    before = world.upstream.requests[-1]
+    wait_until(holds_elsewhere)  # in the session itself, steps might leave meanwhile
+    assert is_short(talk)
+    assert_each_extends_the_one_before([before, world.upstream.requests[-1]])
