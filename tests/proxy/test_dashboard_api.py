@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import schemathesis.specs.openapi.schemas  # noqa: F401 - before a thread of a proxy parses code
 from hypothesis import HealthCheck, given, settings, strategies as st
 from schemathesis import Case, GenerationMode, openapi
 from schemathesis.checks import not_a_server_error
